@@ -131,16 +131,17 @@ void run_checked(const Experiment& experiment, const host::CheckOptions& check,
   result.schedules.push_back(options.schedule);
 }
 
-bool is_unwritten_tile(const host::CheckFinding& finding) {
-  return finding.kind == host::CheckKind::kUninitialisedRead && finding.access.tile;
+bool is_perhaps_unused(const host::CheckFinding& finding) {
+  return reads_absent_lane(finding) ||
+         (finding.kind == host::CheckKind::kUninitialisedRead && finding.access.tile);
 }
 
-// A matrix load takes a whole tile, with the rows of the tail that nobody has written. They do no harm
-// if o and lse have the same bits whatever is there.
-void judge_unwritten_tiles(CheckResult& result, Experiment experiment) {
+// A matrix load takes a whole tile, with the rows of the tail that nobody has written; a reduction by shuffles
+// leaves some lanes with what no lane gave. They do no harm if o and lse have the same bits whatever is there.
+void judge_unused_reads(CheckResult& result, Experiment experiment) {
   RunOptions& options = experiment.run;
   std::vector<host::CheckFinding>& findings = result.report.findings;
-  if (std::none_of(findings.begin(), findings.end(), is_unwritten_tile)) return;
+  if (std::none_of(findings.begin(), findings.end(), is_perhaps_unused)) return;
   options.gate = Gate::kFull;
   options.taps = false;
   // Nothing, and large finite numbers of every type; the first run has NaN.
@@ -159,8 +160,9 @@ void judge_unwritten_tiles(CheckResult& result, Experiment experiment) {
   };
   std::array<std::optional<bool>, kNumGivenMemories> known;
   for (host::CheckFinding& finding : findings) {
-    if (!is_unwritten_tile(finding)) continue;
-    const bool shared = finding.space == "shared";
+    if (!is_perhaps_unused(finding)) continue;
+    // What a shuffle gives of an absent lane is filled as shared memory is.
+    const bool lane = reads_absent_lane(finding), shared = lane || finding.space == "shared";
     if (!shared && finding.array != name(GivenMemory::kWorkspace)) continue;
     const GivenMemory where = shared ? GivenMemory::kShared : GivenMemory::kWorkspace;
     std::optional<bool>& reaches = known[static_cast<std::size_t>(where)];
@@ -168,11 +170,12 @@ void judge_unwritten_tiles(CheckResult& result, Experiment experiment) {
     if (*reaches) continue;
     finding.severity = host::Severity::kBenign;
     finding.message += fmt::format(
-        ", which reach no output: the outputs have the same bits with NaN, zeros and large numbers "
+        ", which {} no output: the outputs have the same bits with NaN, zeros and large numbers "
         "in {}",
-        name(where));
+        lane ? "reaches" : "reach", lane ? "its place" : name(where));
     finding.advice =
-        "Harmless for this problem; clear them where another mask or length may use them";
+        lane ? "Harmless for this problem; name all lanes where another one may use what is read"
+             : "Harmless for this problem; clear them where another mask or length may use them";
   }
   std::stable_sort(findings.begin(), findings.end(),
                    [](const host::CheckFinding& a, const host::CheckFinding& b) {
@@ -215,7 +218,7 @@ CheckResult check_kernel(const Experiment& experiment, const host::CheckOptions&
   }
   checked.kernel = given;
   checked.run = experiment.run;
-  judge_unwritten_tiles(result, std::move(checked));
+  judge_unused_reads(result, std::move(checked));
   return result;
 }
 

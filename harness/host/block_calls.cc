@@ -30,7 +30,11 @@ BarrierVotes block_barrier_vote(int predicate, const char* file, int line) {
 std::uint64_t warp_collective(WarpCall call, unsigned mask, std::uint64_t value, const char* file,
                               int line) {
   BlockRunner& block = *BlockRunner::current();
-  return block.collectives().collective(block, call, mask, value, ATTN_DIAG_HOST_PLACE);
+  const std::uint64_t result =
+      block.collectives().collective(block, call, mask, value, ATTN_DIAG_HOST_PLACE);
+  if (block.check() != nullptr) [[unlikely]]
+    block.collectives().check_source(address(__builtin_return_address(0)));
+  return result;
 }
 
 unsigned active_mask() {

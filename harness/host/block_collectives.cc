@@ -5,8 +5,6 @@
 namespace attn_diag::host {
 namespace {
 
-constexpr std::uint64_t kPoison = ~0ull;
-
 template <class T, class Combine>
 std::uint64_t reduce(const Fiber* lane, std::uint32_t lanes, Combine combine) {
   T sum = static_cast<T>(lane[std::countr_zero(lanes)].value);
@@ -66,8 +64,6 @@ std::uint32_t equal_lanes(const Fiber* lane, std::uint64_t value, std::uint32_t 
   return equal;
 }
 
-unsigned source_of(WarpCall call) { return call >> 16; }
-
 bool is_shuffle(WarpOp op) {
   return op == WarpOp::kShuffle || op == WarpOp::kShuffleUp || op == WarpOp::kShuffleDown ||
          op == WarpOp::kShuffleXor;
@@ -78,6 +74,7 @@ bool is_matrix(WarpOp op) { return op >= WarpOp::kMatrixLoad && op <= WarpOp::kM
 }  // namespace
 
 void WarpCollectives::begin_block() {
+  x_absent = x_block.plan().shared_fill * 0x0101010101010101ull;
   for (unsigned w = 0; w * kWarpSize < x_block.threads(); ++w) {
     x_warps[w].live = x_block.runnable_lanes(w);
     x_warps[w].pending = x_warps[w].displaced = 0;
@@ -152,7 +149,9 @@ void WarpCollectives::complete_group(Warp& warp, unsigned warp_number, Warp::Gro
     for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
       Fiber& to = lane[std::countr_zero(rest)];
       const unsigned source = source_of(to.call);
-      to.result = (lanes >> source & 1u) != 0 ? lane[source].value : kPoison;
+      const bool takes_part = (lanes >> source & 1u) != 0;
+      to.result = takes_part ? lane[source].value : x_absent;
+      if (!takes_part) to.call |= kReadsAbsentLane;
     }
     return;
   }
@@ -161,6 +160,12 @@ void WarpCollectives::complete_group(Warp& warp, unsigned warp_number, Warp::Gro
     Fiber& to = lane[std::countr_zero(rest)];
     to.result = op == WarpOp::kMatchAny ? equal_lanes(lane, to.value, lanes) : common;
   }
+}
+
+void WarpCollectives::check_source(std::uintptr_t pc) const {
+  const Fiber& fiber = x_block.current();
+  if (is_shuffle(op_of(fiber.call)) && (fiber.call & kReadsAbsentLane) != 0)
+    x_block.check()->absent_lane(x_block.current_thread(), source_of(fiber.call), fiber.mask, pc);
 }
 
 unsigned WarpCollectives::active_mask(std::uintptr_t pc, std::uintptr_t frame) {

@@ -33,6 +33,9 @@ class WarpOperation {
 
 constexpr WarpOp op_of(WarpCall call) { return static_cast<WarpOp>(call & 0xFFu); }
 constexpr WarpCall kind_of(WarpCall call) { return call & 0xFFFFu; }
+constexpr unsigned source_of(WarpCall call) { return call >> 16 & 0xFFu; }
+// Set as a shuffle is complete: the lane that it reads took no part, so that CUDA does not define what was read.
+inline constexpr WarpCall kReadsAbsentLane = 1u << 31;
 
 class __attribute__((visibility("hidden"))) WarpCollectives {
  public:
@@ -51,6 +54,8 @@ class __attribute__((visibility("hidden"))) WarpCollectives {
   // `block` is x_block, passed so that finding it takes no load.
   std::uint64_t collective(BlockContext& block, WarpCall call, unsigned mask, std::uint64_t value,
                            const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
+  // Tells a checked block's checker where the current thread's shuffle, now complete, reads a lane that took no part.
+  void check_source(std::uintptr_t pc) const;
   unsigned active_mask(std::uintptr_t pc, std::uintptr_t frame);
   // All 32 lanes in a matrix operation; `request` is the lane's, until it goes on.
   void meet(WarpCall call, const void* request, const char* file, int line, std::uintptr_t pc,
@@ -66,6 +71,7 @@ class __attribute__((visibility("hidden"))) WarpCollectives {
 
   BlockContext& x_block;
   WarpOperation* x_matrices = nullptr;
+  std::uint64_t x_absent = ~0ull;  // what a shuffle reads of a lane that takes no part
   std::unique_ptr<Warp[]> x_warps = std::make_unique<Warp[]>(kMaxThreads / kWarpSize);
 };
 

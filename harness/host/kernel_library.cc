@@ -73,15 +73,19 @@ void* thread_storage(const KernelLibrary& library) {
   return __tls_get_addr(&index);
 }
 
-std::string without_signature(std::string name) {
-  if (name.starts_with("void ")) name.erase(0, 5);
-  if (!name.ends_with(')')) return name;
+std::string_view without_last(std::string_view name, char open, char close) {
+  if (!name.ends_with(close)) return name;
   int depth = 0;
   for (std::size_t i = name.size(); i-- > 0;) {
-    depth += name[i] == ')' ? 1 : name[i] == '(' ? -1 : 0;
+    depth += name[i] == close ? 1 : name[i] == open ? -1 : 0;
     if (depth == 0) return name.substr(0, i);
   }
   return name;
+}
+
+std::string without_signature(std::string name) {
+  if (name.starts_with("void ")) name.erase(0, 5);
+  return std::string(without_last(name, '(', ')'));
 }
 
 std::string kernel_name(const void* kernel) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "attn_diag_host/launch.h"
 
@@ -30,6 +31,8 @@ KernelLibrary find_library(const void* kernel);
 // This thread's copy of the library's thread-local storage, allocated if need be.
 void* thread_storage(const KernelLibrary& library);
 
+// What ends in a balanced pair of brackets, without that pair and what is in it.
+std::string_view without_last(std::string_view name, char open, char close);
 // "void fa1<64>(float*)" as "fa1<64>".
 std::string without_signature(std::string name);
 

@@ -37,6 +37,31 @@ std::mutex g_launch_mutex;  // one launch at a time, as in one stream
 std::map<const void*, std::size_t> g_dynamic_shared_limit;
 std::set<const void*> g_launched;
 
+std::size_t dynamic_limit(const void* kernel) {
+  const auto limit = g_dynamic_shared_limit.find(kernel);
+  return limit == g_dynamic_shared_limit.end() ? kSharedOfBlock : limit->second;
+}
+
+// "tiled::attend<128, float>" as "attend".
+std::string_view template_name(std::string_view name) {
+  name = without_last(name, '<', '>');
+  const std::size_t scope = name.rfind("::");
+  return scope == name.npos ? name : name.substr(scope + 2);
+}
+
+// Of a launch whose template arguments are deduced, the most that was asked for any instantiation of that
+// template: which one it is, the launch's text does not tell.
+std::size_t dynamic_limit(const KernelCall& call, std::size_t wanted) {
+  std::size_t limit = dynamic_limit(call.kernel);
+  if (call.name == nullptr || wanted <= limit) return limit;
+  const std::uintptr_t base = find_library(call.kernel).base;
+  for (const auto& [kernel, bytes] : g_dynamic_shared_limit)
+    if (bytes > limit && find_library(kernel).base == base &&
+        template_name(kernel_name(kernel)) == template_name(call.name))
+      limit = bytes;
+  return limit;
+}
+
 // The i-th block to start.
 class BlockOrder {
  public:
@@ -186,8 +211,7 @@ cudaError_t set_function_attribute(const void* kernel, cudaFuncAttribute attribu
 
 std::size_t dynamic_shared_limit(const void* kernel) {
   const std::lock_guard lock(g_launch_mutex);
-  const auto limit = g_dynamic_shared_limit.find(kernel);
-  return limit == g_dynamic_shared_limit.end() ? kSharedOfBlock : limit->second;
+  return dynamic_limit(kernel);
 }
 
 std::vector<std::string> launched_kernels(const std::string& library) {
@@ -217,9 +241,8 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const KernelCall& call) {
   }
   ++report->launches;
 
-  const auto limit = g_dynamic_shared_limit.find(call.kernel);
-  const std::string problem = impossible(
-      config, call, limit == g_dynamic_shared_limit.end() ? kSharedOfBlock : limit->second);
+  const std::string problem =
+      impossible(config, call, dynamic_limit(call, config.dynamicSmemBytes));
   if (!problem.empty())
     return fail(*report,
                 {LaunchFindingKind::kLaunchConfig,

@@ -52,6 +52,12 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
       x_latent.push_back(&finding);
     const bool misplaces =
         finding.severity == host::Severity::kBenign && is_left_elsewhere(finding, report);
+    // Else it is benign: it reaches an output.
+    if (reads_absent_lane(finding) && finding.severity == host::Severity::kLatent && !any_error) {
+      for (const host::SourcePlace& place : finding.access.places)
+        suggest(place.file, place.function, place.line, 0, "", finding.message);
+      if (x_out.what.empty() && x_out.suspects.size() > before) x_out.what = finding.message;
+    }
     if (finding.severity != host::Severity::kError && !may_move && !misplaces) continue;
     finding.returned_before.file = known_file(finding.returned_before.file);
     x_errors.push_back(&finding);

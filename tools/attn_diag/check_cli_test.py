@@ -173,6 +173,15 @@ class Check(unittest.TestCase):
         self.assertEqual((finding["kind"], finding["severity"]), ("race", "latent"))
         self.assertIn("__syncwarp()", finding["advice"])
 
+    def test_a_shuffle_of_lanes_that_take_no_part_is_latent_and_benign_where_nobody_uses_it(self):
+        (finding,) = self.report("absent", 1)["findings"]
+        self.assertEqual((finding["kind"], finding["severity"], finding["space"]), ("uninitialised-read", "latent", None))
+        self.assertEqual(places_of(finding), {place("shuffle past the mask")})
+        self.assertIn("reads lane 16, which its mask 0xffff does not name", finding["message"])
+        (finding,) = self.report("dropped", 0)["findings"]
+        self.assertEqual(finding["severity"], "benign")
+        self.assertIn("which reaches no output", finding["message"])
+
     def test_stores_of_equal_values_are_benign_and_exit_0(self):
         text = self.check("./mine.so:equal", 0)
         self.assertEqual(text.splitlines()[0], "CLEAN: 0 errors, 0 latent, 1 benign")

@@ -554,6 +554,9 @@ EDITS = {
 
 # As EDITS, where attn-diag check finds something: it needs the instrumented build.
 CHECKED_EDITS = {
+    "a shuffle whose mask names none but its own lane": (
+        "warp_per_row", "--dtype fp32 --seqlen 40 --head-dim 32", "__shfl_xor_sync(kFull, x, offset)",
+        "__shfl_xor_sync(__activemask(), x, offset)", "x += __shfl_xor_sync(__activemask(), x, offset)", 1, False),
     "a wait that leaves what a thread copies itself": (
         "cp_async_ring", "--dtype fp16 --seqlen 100 --head-dim 64", *several(
             "cp_async_ring/fa_cp_async.cu",

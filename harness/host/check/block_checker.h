@@ -108,6 +108,8 @@ class BlockChecker {
   // The thread has passed an instruction an address that the instruction does not look at, as lanes 16 to
   // 31 do with ldmatrix.x2. An index that was computed for it since the last access is no error.
   void ignores_address(unsigned thread);
+  // A shuffle by `mask` has read the register of a lane that took no part in it.
+  void absent_lane(unsigned thread, unsigned lane, std::uint32_t mask, std::uintptr_t pc);
   void outside_local(unsigned thread, const OutsideLocal& what, const AboutVariable& about,
                      std::uintptr_t pc);
   // A pointer that is no multiple of its type's alignment is used.

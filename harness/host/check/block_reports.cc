@@ -1,5 +1,6 @@
 // What a block has found, as findings.
 #include <algorithm>
+#include <bit>
 
 #include "harness/host/check/block_checker.h"
 #include "harness/host/check/stored_values.h"
@@ -379,6 +380,26 @@ void BlockChecker::ignores_address(unsigned thread) {
   std::erase_if(mine.held, [&](const HeldIndex& held) {
     return held.epoch == mine.epoch && held.counts == mine.counts;
   });
+}
+
+void BlockChecker::absent_lane(unsigned thread, unsigned lane, std::uint32_t mask,
+                               std::uintptr_t pc) {
+  SeenFinding finding;
+  finding.kind = CheckKind::kUninitialisedRead;
+  finding.severity = Severity::kLatent;
+  finding.access = seen_at(thread, pc, 0);
+  const bool is_named = (mask >> lane & 1u) != 0;
+  finding.message =
+      concat("a shuffle reads lane ", lane, ", which ",
+             is_named ? "has returned" : concat("its mask 0x", std::hex, mask, " does not name"),
+             ": CUDA does not define what it reads");
+  finding.advice =
+      is_named ? "Let all lanes that are read take part, those without work with a neutral value"
+      : std::has_single_bit(mask)
+          ? "Name all lanes that meet there. A mask of __activemask() promises none but the "
+            "calling lane"
+          : "Name all lanes that are read in the mask, and let them all take part";
+  report(finding);
 }
 
 void BlockChecker::outside_local(unsigned thread, const OutsideLocal& what,

@@ -176,6 +176,31 @@ TEST_CASE(
               [](Memory& m) { return checked::warp_latent(m.out.data()); });
 }
 
+TEST_CASE(
+    "a shuffle that reads a lane which takes no part is latent: CUDA does not define what it "
+    "reads") {
+  using checked::EightLanes;
+  check_clean([](Memory& m) { return checked::eight_lanes(m.out.data(), EightLanes::kAll); });
+  const auto found = [](EightLanes lanes) {
+    const CheckFinding f =
+        check_found(CheckKind::kUninitialisedRead, Severity::kLatent,
+                    [=](Memory& m) { return checked::eight_lanes(m.out.data(), lanes); });
+    REQUIRE_FALSE(f.access.places.empty());
+    CHECK(f.access.places[0].line == line_of("reads another lane"));
+    return f;
+  };
+  // Where lanes run one by one: in lockstep __activemask() names those that run together.
+  const CheckFinding active = only(checked_launch(
+      [](Memory& m) { return checked::eight_lanes(m.out.data(), EightLanes::kActive); }));
+  CHECK(active.severity == Severity::kLatent);
+  CHECK(active.message.find("lane 4, which its mask 0x1 does not name") != std::string::npos);
+  CHECK(active.advice.find("__activemask() promises none but the calling lane") !=
+        std::string::npos);
+  const CheckFinding missing = found(EightLanes::kOneMissing);
+  CHECK(missing.message.find("lane 7, which its mask 0x7f does not name") != std::string::npos);
+  CHECK(found(EightLanes::kSomeReturn).message.find("which has returned") != std::string::npos);
+}
+
 TEST_CASE("a __syncwarp orders the lanes of its mask alone") {
   check_clean([](Memory& m) { return checked::half_warps(m.out.data(), true); });
   const CheckFinding found = check_found(CheckKind::kRace, Severity::kLatent, [](Memory& m) {

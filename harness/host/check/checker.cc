@@ -88,6 +88,10 @@ const char* name(Severity severity) {
                                          : "benign";
 }
 
+bool reads_absent_lane(const CheckFinding& finding) {
+  return finding.kind == CheckKind::kUninitialisedRead && finding.space.empty();
+}
+
 void register_memory(const void* memory, std::size_t bytes, const std::string& name,
                      bool initialised) {
   ScopeState* const scope = current_scope();

@@ -58,6 +58,21 @@ __global__ void exchange_in_warp(int* out, Between between) {
   out[t] = sRow[t ^ 1u];
 }
 
+// Sums of groups of eight lanes.
+__global__ void sum_of_eight(int* out, EightLanes lanes) {
+  const unsigned t = threadIdx.x;
+  if (lanes == EightLanes::kSomeReturn && t % 8 >= 6) return;
+  const unsigned eight = 0xFFu << (t % 32 / 8 * 8);
+  unsigned mask = lanes == EightLanes::kActive       ? __activemask()
+                  : lanes == EightLanes::kOneMissing ? eight & ~(0x80u << (t % 32 / 8 * 8))
+                                                     : eight;
+  if (lanes == EightLanes::kOneMissing && t % 8 == 7) mask = 0x80u << (t % 32 / 8 * 8);
+  int sum = static_cast<int>(t);
+  for (int step = 4; step > 0; step /= 2)
+    sum += __shfl_xor_sync(mask, sum, step, 8);  // [reads another lane]
+  out[t] = sum;
+}
+
 __global__ void lanes_store_to_one(int* out) {
   __shared__ int sOne[kThreads / 32];
   sOne[threadIdx.x / 32] = static_cast<int>(threadIdx.x);
@@ -313,6 +328,7 @@ cudaError_t warp_latent(int* out) { return run(1, 0, exchange_in_warp, out, Betw
 cudaError_t shuffle_between(int* out) {
   return run(1, 0, exchange_in_warp, out, Between::kShuffle);
 }
+cudaError_t eight_lanes(int* out, EightLanes lanes) { return run(1, 0, sum_of_eight, out, lanes); }
 cudaError_t reads_of_four_warps(int* out, unsigned who_stores) {
   cudaLaunchConfig_t config;
   config.gridDim = dim3(1);

@@ -18,6 +18,8 @@ cudaError_t two_stores(int* out, float first, float second, bool one_line);
 // 128 threads load 32 elements each; one then stores to one of these.
 cudaError_t reads_of_four_warps(int* out, unsigned who_stores);
 cudaError_t shuffle_between(int* out);
+enum class EightLanes { kAll, kActive, kOneMissing, kSomeReturn };
+cudaError_t eight_lanes(int* out, EightLanes lanes);
 cudaError_t half_warps(int* out, bool right);
 cudaError_t uninitialised_shared(int* out);
 // `threads` of 64 store an element each and load another; the others have returned.

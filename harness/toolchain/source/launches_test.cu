@@ -75,6 +75,22 @@ TEST_CASE("deduced template arguments, defaults and dynamic shared memory arrive
   CHECK(y[0] == 3);
 }
 
+TEST_CASE(
+    "a launch with deduced arguments may use the shared memory that was asked for by another "
+    "spelling") {
+  float x[1] = {1.0f};
+  constexpr int kBytes = 96 * 1024;
+  add_kernel<5><<<1, 32, kBytes>>>(x, 1, 2.0f);
+  CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);
+  REQUIRE(cudaFuncSetAttribute(add_kernel<5, float>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               kBytes) == cudaSuccess);
+  add_kernel<5><<<1, 32, kBytes>>>(x, 1, 2.0f);
+  CHECK(cudaGetLastError() == cudaSuccess);
+  CHECK(x[0] == 8.0f);
+  add_kernel<5><<<1, 32, 2 * kBytes>>>(x, 1, 2.0f);
+  CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);
+}
+
 TEST_CASE("arguments convert as in a call: 0 to a pointer, braces to a struct, overloads by type") {
   int out = 0;
   size_kernel<<<1, 1>>>({3, 4}, &out);

@@ -11,11 +11,13 @@ enum Fault {
   kWarpOnly,
   kNoBarrier,
   kManyFaults,
-  kScalesK,        // stores to one element of k, in the end
-  kStoresQ,        // what is there already
-  kAllReturn,      // at once: nothing is loaded or stored
-  kNoLaunch,       // the host code returns first
-  kStoresNothing,  // where o and lse are
+  kScalesK,          // stores to one element of k, in the end
+  kStoresQ,          // what is there already
+  kAllReturn,        // at once: nothing is loaded or stored
+  kNoLaunch,         // the host code returns first
+  kStoresNothing,    // where o and lse are
+  kUsesAbsentLane,   // a shuffle reads lanes that its mask does not name,
+  kDropsAbsentLane,  // and only lanes that store nothing do
 };
 
 constexpr int kThreads = 64;
@@ -48,11 +50,17 @@ __global__ void __launch_bounds__(kThreads) rows(const float* q, const float* k,
   __syncthreads();
   if (kFault == kManyFaults && sSeen[0] == 7) return;         // [load of nothing seen]
   if (kFault == kManyFaults && sScores[127] == 7.0f) return;  // [load of no score]
+  float one = 1.0f;
+  if (kFault == kUsesAbsentLane || kFault == kDropsAbsentLane) {
+    const unsigned half = threadIdx.x % 32 < 16 ? 0xFFFFu : 0xFFFF0000u;
+    one =
+        __shfl_down_sync(half, one, kFault == kUsesAbsentLane ? 16 : 8);  // [shuffle past the mask]
+  }
   for (int d = threadIdx.x; d < D; d += kThreads) {
     float sum = 0.0f;
     for (int j = 0; j < S; ++j)
       sum += expf(sScores[j] - (lse[blockIdx.y * S + row] - logf(sSum[0]))) * v[head + j * D + d];
-    if (kFault != kStoresNothing) o[head + row * D + d] = sum / sSum[0];
+    if (kFault != kStoresNothing) o[head + row * D + d] = sum / sSum[0] * one;
   }
   if (kFault == kStoresQ && threadIdx.x == 0) {
     volatile float* first = const_cast<float*>(q) + head + row * D;
@@ -168,6 +176,7 @@ ATTN_DIAG_EXPORT(rows_kernel<kWhole>("whole"), rows_kernel<kEqualStores>("equal"
                  rows_kernel<kWarpOnly>("warp"), rows_kernel<kNoBarrier>("race"),
                  rows_kernel<kManyFaults>("many"), rows_kernel<kScalesK>("scales-k"),
                  rows_kernel<kStoresQ>("stores-q"), rows_kernel<kAllReturn>("all-return"),
+                 rows_kernel<kUsesAbsentLane>("absent"), rows_kernel<kDropsAbsentLane>("dropped"),
                  rows_kernel<kNoLaunch>("no-launch"), rows_kernel<kStoresNothing>("no-stores"),
                  walks_kernel<kConstant>("c_table"), walks_kernel<kDevice>("d_table"),
                  walks_kernel<kDeviceConst>("d_const"), walks_kernel<kConstexpr>("d_constexpr"),

@@ -83,6 +83,9 @@ struct CheckFinding {
   std::string advice;   // one sentence: what to do
 };
 
+// Whether it is a shuffle that reads a lane which takes no part in it.
+bool reads_absent_lane(const CheckFinding& finding);
+
 struct CheckSummary {
   std::uint64_t launches = 0, blocks = 0;
   std::uint64_t loads = 0, stores = 0;  // of shared and global memory, by instrumented code

@@ -46,9 +46,9 @@ struct LaunchOptions {
   std::uint64_t step_limit = 0;  // synchronisation steps per block; 0: default
   double silent_seconds = 0;     // CPU time a thread may run without reaching a synchronisation
                                  // point; 0: default (10 s)
-  std::uint8_t shared_fill =
-      0xFF;  // every byte of shared memory when a block starts; 0xFF is NaN in
-             // every type
+  // Every byte of shared memory when a block starts, and of what a shuffle reads of a lane that takes no part; 0xFF is
+  // NaN in every type.
+  std::uint8_t shared_fill = 0xFF;
   std::uint8_t allocated_fill = 0xFF;  // likewise of what is allocated in the scope
   // Watch loads and stores (check.h): instrumented libraries, one worker, asynchronous copies late.
   std::optional<CheckOptions> check;
