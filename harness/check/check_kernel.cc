@@ -36,6 +36,12 @@ host::LaunchOptions launch_options(const RunOptions& options, const host::CheckO
   return launch;
 }
 
+std::string place_text(const Unwritten& unwritten) {
+  const auto& [b, h, i, d] = unwritten.index;
+  return unwritten.tensor == Tensor::kO ? fmt::format("({}, {}, {}, {})", b, h, i, d)
+                                        : fmt::format("({}, {}, {})", b, h, i);
+}
+
 // Stores of what is there already change nothing; what the checker did not see being stored shows in the end.
 void settle_input_writes(const std::vector<InputWrite>& writes,
                          std::vector<host::CheckFinding>& findings) {
@@ -69,6 +75,27 @@ void settle_input_writes(const std::vector<InputWrite>& writes,
   // Errors come first.
   std::stable_sort(findings.begin(), findings.end(),
                    [](const auto& a, const auto& b) { return a.severity < b.severity; });
+}
+
+void find_unwritten_outputs(const Experiment& experiment, const RunMemory& memory,
+                            std::vector<host::CheckFinding>& findings) {
+  const KernelInfo& info = experiment.kernel.info();
+  if (info.part != Part::kAttention) return;
+  const bool has_lse = info.conventions.lse != LseConvention::kNone;
+  for (const Unwritten& unwritten :
+       find_unwritten(experiment.problem, memory, has_lse, findings.empty())) {
+    host::CheckFinding f;
+    f.kind = host::CheckKind::kUnwrittenOutput;
+    f.array = name(unwritten.tensor);
+    f.message = fmt::format(
+        "{} of {} were stored by nobody, the first {}",
+        unwritten.cells == 1 ? "1 element" : fmt::format("{} elements", unwritten.cells), f.array,
+        place_text(unwritten));
+    f.advice =
+        "Look at the grid, at loops over rows and columns that end early, and at guards around the "
+        "store";
+    findings.insert(findings.begin(), f);
+  }
 }
 
 // Where nothing ran, or nothing that ran loaded or stored, nothing was checked.
@@ -124,6 +151,7 @@ void run_checked(const Experiment& experiment, const host::CheckOptions& check,
   host::CheckReport seen = launched.check;
   settle_input_writes(find_input_writes(problem, inputs, between, memory), seen.findings);
   if (seen.findings.empty()) require_something_checked(kernel, launched);
+  if (launched.findings.empty()) find_unwritten_outputs(experiment, memory, seen.findings);
   host::add_report(result.report, seen);
   for (const std::string& note : launched.notes)
     if (std::find(result.notes.begin(), result.notes.end(), note) == result.notes.end())

@@ -358,6 +358,23 @@ TEST_CASE(
   CHECK(c.answer() == Answer::kAgrees);
 }
 
+TEST_CASE("what zeros would agree with as well is no verdict, unless zeros are right") {
+  Comparison c;
+  c.tensors.resize(1);
+  c.tensors[0].tensor = Tensor::kO, c.tensors[0].compared = 10;
+  for (const auto& [zeros, answer] : {std::pair{0.11, Answer::kNotJudged},
+                                      {1.0, Answer::kNotJudged},
+                                      {1.5, Answer::kAgrees},
+                                      {0.0, Answer::kAgrees}}) {
+    c.tensors[0].zeros_err_over_bound = zeros;
+    CHECK(c.answer() == answer);
+  }
+  c.tensors[0].zeros_err_over_bound = 0.11;
+  CHECK_THAT(why_not_judged(c), contains("an all-zeros o would agree as well, at 0.11 of what"));
+  c.tensors[0].mismatched = 1;
+  CHECK(c.answer() == Answer::kDiverges);
+}
+
 TEST_CASE("a run that wrote an input, left a hole or moved diverges, whatever it compares to") {
   Capture c = testing::reference_capture(small_problem(), small_geometry(), 3);
   const Comparison right = compare_with_reference(c, {false, 1e-6, 5e-4});

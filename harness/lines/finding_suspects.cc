@@ -39,6 +39,9 @@ bool is_left_elsewhere(const host::CheckFinding& race, const host::CheckReport& 
 
 bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
   const std::size_t before = x_out.suspects.size();
+  std::erase_if(report.findings, [](const host::CheckFinding& finding) {
+    return finding.kind == host::CheckKind::kUnwrittenOutput;  // numbers tell of those
+  });
   const bool any_error = std::any_of(
       report.findings.begin(), report.findings.end(),
       [](const host::CheckFinding& finding) { return finding.severity == host::Severity::kError; });

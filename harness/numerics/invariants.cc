@@ -429,6 +429,12 @@ const InvariantInfo& info(Invariant invariant) {
   return kInvariants[static_cast<std::size_t>(invariant)];
 }
 
+const char* meaning_of(const InvariantResult& broken) {
+  return std::isnan(broken.actual) ? "no number is there: nobody stored it, or what nobody wrote, "
+                                     "0 / 0 or inf - inf went into it"
+                                   : info(broken.invariant).meaning;
+}
+
 InvariantResult not_tried(Invariant invariant, std::string why) {
   InvariantResult r;
   r.invariant = invariant;
@@ -465,7 +471,7 @@ std::vector<std::string> broken_invariants(const std::vector<InvariantResult>& r
         info(r.invariant).name, info(r.invariant).statement, t.name, index, r.actual,
         words.empty() ? fmt::format("{:.9g} within {:.3g}", r.expected, r.limit)
                       : std::string(words),
-        r.broken, r.checked, info(r.invariant).meaning));
+        r.broken, r.checked, meaning_of(r)));
   }
   return out;
 }

@@ -230,6 +230,16 @@ TEST_CASE("a running max that falls, and a row without keys that is not 0, are b
   REQUIRE(of(check_invariants(c), Invariant::kEmptyRows).verdict == Verdict::kHolds);
 }
 
+TEST_CASE("of a cell that is NaN nothing is said about weights") {
+  ByHand h;
+  h.o[0] = NAN;
+  const auto results = h.check();
+  const InvariantResult broken = of(results, Invariant::kOutputInRange);
+  REQUIRE(broken.verdict == InvariantResult::Verdict::kBroken);
+  REQUIRE(std::string(meaning_of(broken)).find("nobody stored it") != std::string::npos);
+  REQUIRE(broken_invariants(results).front().find("weights") == std::string::npos);
+}
+
 TEST_CASE("where scores may overflow or inputs are NaN, nothing is held against the kernel") {
   ByHand h;
   store_element(h.capture.q.edit().data(), DType::kFp32, 0, NAN);

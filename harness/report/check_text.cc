@@ -89,8 +89,9 @@ using Group = std::vector<const CheckFinding*>;
 
 bool belongs_to(const Group& group, const CheckFinding& f) {
   const CheckFinding& first = *group.front();
-  if (f.kind == CheckKind::kLaunch || f.kind != first.kind || f.severity != first.severity ||
-      f.kernel != first.kernel || f.space != first.space || f.has_other != first.has_other)
+  if (f.kind == CheckKind::kLaunch || f.kind == CheckKind::kUnwrittenOutput ||
+      f.kind != first.kind || f.severity != first.severity || f.kernel != first.kernel ||
+      f.space != first.space || f.has_other != first.has_other)
     return false;
   if (!f.has_other) return line_text(f.access) == line_text(first.access);
   // A store and the loads that race with it; with one store, the others.
@@ -130,10 +131,10 @@ std::string others_text(const Group& group) {
 std::string finding_text(int number, const Group& group, const Style& style) {
   const CheckFinding& f = *group.front();
   std::string s =
-      fmt::format("{} {}{}\n",
+      fmt::format("{}{}{}\n",
                   paint(style, colour_of(f.severity),
                         fmt::format("{}. {}, {}", number, host::name(f.severity), title(f.kind))),
-                  f.kernel.empty() ? "" : "in " + short_function_name(f.kernel), memory_text(f));
+                  f.kernel.empty() ? "" : " in " + short_function_name(f.kernel), memory_text(f));
   const bool sentence = !f.message.empty() && f.message.back() != '.';
   s += "    " + wrap(f.message + (sentence ? "." : ""), style.width - 4, 4) + '\n';
   const bool seen = f.access.bytes > 0 || !f.access.places.empty() || !f.access.symbol.empty();

@@ -169,7 +169,7 @@ Json invariant_json(const InvariantResult& r) {
   j["first"] = nullptr;
   j["meaning"] = nullptr;
   if (r.verdict != Verdict::kBroken) return j;
-  j["meaning"] = i.meaning;
+  j["meaning"] = meaning_of(r);
   j["first"] = {{"tensor", name(r.tensor)},
                 {"index", index_json(r.index, info(r.tensor).rank)},
                 {"actual", json_number(r.actual)},

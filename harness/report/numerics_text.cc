@@ -272,7 +272,7 @@ std::string invariant_text(const InvariantResult& r, const Style& style) {
                    exact(r.actual),
                    number_expected ? fmt::format("{} within {}", exact(r.expected), number(r.limit))
                                    : "a finite number"));
-  line(fmt::format("Means: {}.", i.meaning));
+  line(fmt::format("Means: {}.", meaning_of(r)));
   return s;
 }
 

@@ -201,7 +201,7 @@ std::string invariants_section(const PageView& view) {
     if (broken)
       found = fmt::format("<b>broken</b> in {} of {} cells, first {}{}: {}", count(result.broken),
                           count(result.checked), name(result.tensor),
-                          index_text(result.tensor, result.index), escape(what.meaning));
+                          index_text(result.tensor, result.index), escape(meaning_of(result)));
     if (result.verdict == Verdict::kFollows)
       found = fmt::format("broken, as follows from {}", attn_diag::info(result.follows_from).name);
     s += fmt::format("<tr class=\"{}\"><th>{}</th><td>{}</td><td>{}</td></tr>\n",

@@ -73,6 +73,9 @@ constexpr std::array<Text, host::kNumCheckKinds> kCheckTexts = {{
     {"int-overflow", "Signed arithmetic whose result does not fit its type.",
      "Compute offsets in 64 bits."},
     {"input-write", "A store to q, k or v.", "Copy what you change."},
+    {"unwritten-output", "Elements of o or lse that nothing has stored.",
+     "Look at the grid, at loops over rows and columns that end early, and at guards around the "
+     "store."},
     {"launch",
      "A launch that did not complete: threads wait at different barriers, a warp collective lacks "
      "lanes, or tensor-core fragments or asynchronous copies are misused.",

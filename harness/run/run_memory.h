@@ -1,6 +1,7 @@
 // The memory a kernel is given for its inputs and outputs, on the harness's side.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -14,6 +15,13 @@ namespace attn_diag {
 
 // Whether an element of o or lse is as it was before the run: nothing was written there.
 bool is_poison(const std::byte* element, DType dtype);
+
+// Cells of o or lse that nobody has written.
+struct Unwritten {
+  Tensor tensor = Tensor::kO;
+  std::int64_t cells = 0;
+  std::array<std::int64_t, 4> index{};  // of the first
+};
 
 // Queries times heads times batch.
 std::int64_t rows_of(const Problem& problem);
@@ -59,5 +67,10 @@ struct RunMemory {
 // Copies the region of o, lse or S out of the kernel's memory. A cell without its poison was written at
 // least once; the tap, if the kernel has one there, knows how often.
 void take_output(TensorData& data, const RunMemory& memory, const Capture& capture);
+
+// Of a kernel that computes attention. `or_as_allocated`: also where o was copied from memory that was allocated in the
+// run and nobody wrote, filled with 0xFF; arithmetic on such memory may leave the same.
+std::vector<Unwritten> find_unwritten(const Problem& problem, const RunMemory& memory, bool has_lse,
+                                      bool or_as_allocated);
 
 }  // namespace attn_diag

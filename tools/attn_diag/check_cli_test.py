@@ -139,6 +139,13 @@ class Check(unittest.TestCase):
         for kernel in "all-return", "no-stores":
             self.assertIn("never", self.other(f"run --kernel ./mine.so:{kernel} CASE", 1))
 
+    def test_outputs_that_nobody_stores_are_an_error(self):
+        found = [f for f in self.report("no-stores", 1)["findings"] if f["kind"] == "unwritten-output"]
+        self.assertEqual([(f["kind"], f["severity"], f["array"]) for f in found],
+                         [("unwritten-output", "error", "lse"), ("unwritten-output", "error", "o")])
+        self.assertEqual(found[1]["message"], "320 elements of o were stored by nobody, the first (0, 0, 0, 0)")
+        self.assertIn("error, unwritten output\n    320 elements of o", self.check("./mine.so:no-stores", 1))
+
     def test_a_race_exits_1_and_names_both_lines_threads_and_the_array(self):
         text = self.check("./mine.so:race", 1)
         self.assertEqual(text.splitlines()[0], "FOUND: 1 error, 0 latent, 0 benign")

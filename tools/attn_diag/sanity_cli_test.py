@@ -185,12 +185,12 @@ class Moving(unittest.TestCase):
                 self.assertEqual((report["verdict"], report["sanity"]["on_gpu"]), ("diverges", "either"))
 
     def test_what_a_copy_in_flight_overwrites_shows_though_copies_land_late(self):
-        for command in "run", "trace":
-            first = self.said(command, "copied-over", 1).splitlines()[0]
-            self.assertTrue(first.startswith("DIVERGES: the result depends on the order"), first)
-            self.assertIn("asynchronous copies land",
-                          self.report(command, "copied-over", 1)["sanity"]["detail"])
-        self.said("check", "copied-over", 1)
+        for kernel in "copied-over", "copied-beside":
+            for command in "run", "trace":
+                first = self.said(command, kernel, 1).splitlines()[0]
+                self.assertTrue(first.startswith("DIVERGES: the result depends on the order"), first)
+                self.assertIn("asynchronous copies land", self.report(command, kernel, 1)["sanity"]["detail"])
+            self.said("check", kernel, 1)
 
     def test_the_check_that_a_report_asks_for_can_be_run_as_it_is(self):
         line = next(line for line in self.said("trace", "race", 1, "--async-copies late").splitlines()

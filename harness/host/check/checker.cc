@@ -76,6 +76,8 @@ const char* name(CheckKind kind) {
       return "int-overflow";
     case CheckKind::kInputWrite:
       return "input-write";
+    case CheckKind::kUnwrittenOutput:
+      return "unwritten-output";
     case CheckKind::kLaunch:
       break;
   }

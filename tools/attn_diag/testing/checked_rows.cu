@@ -144,10 +144,11 @@ attn_diag::Declaration walks_kernel(const char* name) {
   attn_diag::Declaration kernel;
   kernel.name = name;
   kernel.call = [](const attn_diag::Call& c) {
-    cudaMemset(c.o<float>(), 0, c.seqlen() * c.head_dim() * sizeof(float));
+    cudaMemset(c.o<float>(), 0, c.heads() * c.seqlen() * c.head_dim() * sizeof(float));
     walks<kArray><<<1, 8>>>(c.o<float>(), c.seqlen());
   };
   kernel.dtypes = attn_diag::words::fp32;
+  kernel.lse = attn_diag::Lse::kNone;
   return kernel;
 }
 

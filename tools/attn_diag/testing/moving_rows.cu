@@ -14,6 +14,8 @@ enum Flaw {
   kNoBarrier = 8,    // one warp reads what the other may have yet to write
   kLastReads = 16,   // which is the second, so that all is well where warps come in their order
   kCopiedOver = 32,  // a copy is issued into what is still read, and waited for when all is done
+  kCopiedBeside =
+      64,  // so, by a warp that has read it itself: it matters only where it comes first
 };
 
 constexpr int kThreads = 64;
@@ -42,6 +44,12 @@ __global__ void __launch_bounds__(kThreads) rows(const float* q, const float* k,
       for (int d = 0; d < D; ++d) s += sRow[d] * k[head + j * D + d];
       sScores[j] = kFlaws & kUnscaled ? s : s * scale;
     }
+  if (kFlaws & kCopiedBeside) {
+    __syncwarp();
+    if (threadIdx.x == 32)
+      for (int d = 0; d < D; ++d) __pipeline_memcpy_async(&sRow[d], &k[head + d], sizeof(float));
+    __pipeline_commit();
+  }
   if (!(kFlaws & (kNoSyncwarp | kNoBarrier))) __syncthreads();
   const int lane = threadIdx.x % 32;
   if (threadIdx.x / 32 == (kFlaws & kLastReads ? 1 : 0)) {
@@ -62,7 +70,7 @@ __global__ void __launch_bounds__(kThreads) rows(const float* q, const float* k,
     __syncwarp();
     if (lane == 0) lse[blockIdx.y * S + row] = m + logf(sSum[0]);
   }
-  if (kFlaws & kCopiedOver) __pipeline_wait_prior(0);
+  if (kFlaws & (kCopiedOver | kCopiedBeside)) __pipeline_wait_prior(0);
   __syncthreads();
   for (int d = threadIdx.x; d < D; d += kThreads) o[head + row * D + d] = sOut[d] / sSum[0];
 }
@@ -175,12 +183,10 @@ attn_diag::Declaration rows_kernel(const char* name) {
   return a_kernel(name, call<kFlaws>);
 }
 
-ATTN_DIAG_EXPORT(a_kernel("one-for-two", call_two), rows_kernel<0>("whole"),
-                 rows_kernel<kAtomics>("atomics"),
-                 rows_kernel<kAtomics | kUnscaled>("atomics-unscaled"),
-                 rows_kernel<kNoSyncwarp>("warp"),
-                 rows_kernel<kNoSyncwarp | kUnscaled>("warp-unscaled"),
-                 rows_kernel<kNoBarrier>("race"),
-                 rows_kernel<kNoBarrier | kLastReads>("race-of-the-last"),
-                 rows_kernel<kUnscaled>("unscaled"), rows_kernel<kCopiedOver>("copied-over"),
-                 workspace_kernel(), a_kernel("in-buffer", call_in_buffer));
+ATTN_DIAG_EXPORT(
+    a_kernel("one-for-two", call_two), rows_kernel<0>("whole"), rows_kernel<kAtomics>("atomics"),
+    rows_kernel<kAtomics | kUnscaled>("atomics-unscaled"), rows_kernel<kNoSyncwarp>("warp"),
+    rows_kernel<kNoSyncwarp | kUnscaled>("warp-unscaled"), rows_kernel<kNoBarrier>("race"),
+    rows_kernel<kNoBarrier | kLastReads>("race-of-the-last"), rows_kernel<kUnscaled>("unscaled"),
+    rows_kernel<kCopiedOver>("copied-over"), rows_kernel<kCopiedBeside>("copied-beside"),
+    workspace_kernel(), a_kernel("in-buffer", call_in_buffer));

@@ -76,6 +76,9 @@ struct TensorComparison {
   bool agrees() const { return answer() == Answer::kAgrees; }
 };
 
+// Whether it agrees, and zeros would as well, though not all that was expected are zeros: it shows nothing.
+bool lets_zeros_pass(const TensorComparison& tensor);
+
 struct Comparison {
   std::vector<TensorComparison> tensors;  // in pipeline order
   std::vector<std::string> notes;         // "the inputs differ: q" and the like
@@ -84,8 +87,8 @@ struct Comparison {
   // diverges.
   std::string broken_elsewhere;
 
-  // kNotJudged where no cell of any tensor was judged, or o is there and none of its cells was: what S says is no
-  // verdict on the output.
+  // kNotJudged where no cell of any tensor was judged, or o is there and none of its cells was, or so much is allowed
+  // that an o of zeros would agree where zeros are wrong: what S says is no verdict on the output.
   Answer answer() const;
   bool agrees() const { return answer() == Answer::kAgrees; }
   std::int64_t judged() const, unjudged() const, mismatched() const;  // cells

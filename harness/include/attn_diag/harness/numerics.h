@@ -201,6 +201,9 @@ struct InvariantResult {
   std::vector<std::uint8_t> rows;  // of the region: 1 where it does not hold
 };
 
+// What it means that it is broken: as info() has it, but of a first cell that is NaN.
+const char* meaning_of(const InvariantResult& broken);
+
 // The nine that a capture alone can break. Takes the time and memory of reading it once.
 std::vector<InvariantResult> check_invariants(const Capture& capture);
 

@@ -26,9 +26,10 @@ enum class CheckKind : std::uint8_t {
   kAsyncCopy,          // memory that an asynchronous copy still reads or writes
   kIntOverflow,        // a signed index expression that left the range of its type
   kInputWrite,         // a store to q, k or v
+  kUnwrittenOutput,    // cells of o or lse that nobody has stored
   kLaunch,  // the launch did not complete: a barrier, a collective, a fragment (see LaunchFinding)
 };
-inline constexpr int kNumCheckKinds = 10;
+inline constexpr int kNumCheckKinds = 11;
 // "race", "missing-fence", "uninitialised-read", ...: as suppressions and JSON name them.
 const char* name(CheckKind kind);
 
