@@ -49,7 +49,8 @@ void NumberSuspects::suggest_chosen(std::uint32_t user,
       numbers.emplace_back(made, node(made).operand[0]);
     if (op(made) == ValueOp::kMultiply) numbers.emplace_back(made, node(made).operand[1]);
   }
-  for (const auto& [by, number] : numbers) suggest_written_choices(by, number);
+  for (const auto& [by, number] : numbers)
+    if (x_terms[number].kind != TermKind::kWeight) suggest_written_choices(by, number);
   for (const auto& [by, number] : numbers) {
     const std::uint32_t pick = chosen_instead(number);
     // A large negative number masks a score.
@@ -120,10 +121,25 @@ void NumberSuspects::suggest_written_choices(std::uint32_t user, std::uint32_t n
   }
 }
 
+void NumberSuspects::suggest_flags(const ValueSite& at, const std::string& why) {
+  if (x_graph.whole_blocks) return;
+  for (const std::string& name : variables_of(x_text.line(at.file, at.line)))
+    if (const int made = x_text.assigned_above(at.file, at.line, name); made != 0) {
+      const std::string text = x_text.statement(at.file, made);
+      for (const std::string& array : variables_of(text)) {
+        const std::vector<int> stores = x_text.lines_that_store(at.file, array);
+        if (stores.empty() || array == name) continue;
+        suggest(at.file, at.function, made, 0, name, why);
+        for (const int line : stores) suggest(at.file, at.function, line, 0, array, why);
+      }
+    }
+}
+
 void NumberSuspects::suggest_foreign(std::uint32_t n) {
   for (int steps = 0; steps < 64 && node(n).site != 0; ++steps) {
     if (op(n) == ValueOp::kPick) {
       suggest_node(n, "chooses a number that comes of no input");
+      suggest_flags(site(node(n).site), "decides which scores are made");
       return;
     }
     if (is_load(n) && node(n).operand[0] == 0) {

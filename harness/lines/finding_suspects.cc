@@ -37,7 +37,7 @@ bool is_left_elsewhere(const host::CheckFinding& race, const host::CheckReport& 
 
 }  // namespace
 
-bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
+bool FindingSuspects::suspect(host::CheckReport report, bool moves, bool late_copies) {
   const std::size_t before = x_out.suspects.size();
   std::erase_if(report.findings, [](const host::CheckFinding& finding) {
     return finding.kind == host::CheckKind::kUnwrittenOutput;  // numbers tell of those
@@ -75,6 +75,8 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves) {
     return rank(*a) < rank(*b);
   });
   for (const host::CheckFinding* finding : x_errors) suspect_early_return(*finding);
+  for (const host::CheckFinding* finding : x_errors)
+    if (late_copies) suspect_waits(*finding);
   // Parts of shared memory that are used for one thing after the other overlap, and only want a barrier between.
   if (!suspect_missing_barrier() && !suspect_unpublished())
     for (const host::CheckFinding* finding : x_errors) suspect_overlap_of(*finding);

@@ -32,7 +32,9 @@ class FindingSuspects : public NumberSuspects {
 
   // Looks at errors alone; where there are none and the result `moves`, at races that are right only while a warp
   // stays converged. Says whether any of them has a line; `what` is then the first of them.
-  bool suspect(host::CheckReport report, bool moves = false);
+  // `late_copies`: the result is right where asynchronous copies land as they are issued, so that a copy is read too
+  // early, and no index is at fault.
+  bool suspect(host::CheckReport report, bool moves = false, bool late_copies = false);
 
  private:
   // By the names that the watch build has for them: "./tile.cuh" is what a compiler in another folder called it.

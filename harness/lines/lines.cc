@@ -13,6 +13,7 @@
 #include "attn_diag/harness/error.h"
 #include "attn_diag/harness/host/executor.h"
 #include "attn_diag/harness/plan.h"
+#include "attn_diag/kernels/coding.h"
 #include "harness/base/close_names.h"
 #include "harness/inputs/coded_inputs.h"
 #include "harness/lines/causes.h"
@@ -176,6 +177,19 @@ std::optional<WatchedRows> with_unread(const Experiment& watching, const host::V
   return both;
 }
 
+// Of a kernel that reads what a copy still writes: whether nothing is wrong where copies land as they are issued.
+bool is_right_with_early_copies(Experiment experiment,
+                                const std::vector<host::CheckFinding>& findings) {
+  if (std::none_of(findings.begin(), findings.end(), [](const host::CheckFinding& one) {
+        return one.kind == host::CheckKind::kAsyncCopy && one.severity == host::Severity::kError;
+      }))
+    return false;
+  experiment.run.async_copies = "early";
+  return compare_with_reference(run_kernel(experiment), experiment.tolerance,
+                                experiment.run.threads)
+      .agrees();
+}
+
 // What the checker finds, before what numbers tell. Empty: it was asked; else why it could not be.
 std::string put_findings(const Experiment& experiment, const lines::Terms& terms,
                          const std::vector<OutputElement>& elements, bool moves,
@@ -183,8 +197,9 @@ std::string put_findings(const Experiment& experiment, const lines::Terms& terms
   try {
     std::optional<CheckResult> check;
     if (checked == nullptr) checked = &check.emplace(check_kernel(experiment, {}));
-    lines::FindingSuspects(terms, elements, out).suspect(checked->report, moves);
     const auto& findings = checked->report.findings;
+    lines::FindingSuspects(terms, elements, out)
+        .suspect(checked->report, moves, is_right_with_early_copies(experiment, findings));
     out.of_order =
         !out.suspects.empty() && std::any_of(findings.begin(), findings.end(), [](const auto& one) {
           return one.severity != host::Severity::kBenign && is_of_order(one.kind);
@@ -217,8 +232,6 @@ std::string why_not_traced(const Experiment& experiment) {
     return "its sources have changed since it was built: build it anew";
   if (kernel.info().part != Part::kAttention)
     return "of kernels that compute a part of attention lines are not traced yet";
-  if (coded_inputs(kernel, experiment.problem, experiment.inputs))
-    return "of kernels that take codes lines are not traced yet";
   if (experiment.inputs.has_nonfinite)
     return "with NaN or infinity among the inputs nothing can be told";
   return "";
@@ -227,6 +240,9 @@ std::string why_not_traced(const Experiment& experiment) {
 Experiment of_production(Experiment experiment) {
   experiment.run.taps = false;
   experiment.run.gate = Gate::kFull;
+  if (std::optional<InputData> coded =
+          coded_inputs(experiment.kernel, experiment.problem, experiment.inputs))
+    experiment.inputs = std::move(*coded);
   return experiment;
 }
 
@@ -236,7 +252,27 @@ Experiment watched(Experiment experiment, const lines::WatchBuild& build) {
 }
 
 Attention attention_of(const Experiment& e) {
-  return Attention(e.problem, e.inputs.q.data(), e.inputs.k.data(), e.inputs.v.data());
+  Attention attention(e.problem, e.inputs.q.data(), e.inputs.k.data(), e.inputs.v.data());
+  for (int input = 0; input < 3; ++input) {
+    const Codes& codes = e.kernel.info().codes[input];
+    if (codes.type == CodeType::kNone) continue;
+    const CodedShape shape = coded_shape(e.problem, input);
+    const auto& elements = input == 0 ? e.inputs.q : input == 1 ? e.inputs.k : e.inputs.v;
+    const CodedTensor coded = encode(codes, input, shape, [&](std::int64_t i) {
+      return static_cast<float>(load_element(elements.data(), e.problem.dtype, i));
+    });
+    const Strides strides = dense_strides(shape.layout, shape.heads, shape.rows, shape.dim);
+    std::vector<float> scales;
+    for (std::int64_t b = 0; b < shape.batch; ++b)
+      for (std::int64_t h = 0; h < shape.heads; ++h)
+        for (std::int64_t r = 0; r < shape.rows; ++r) {
+          const auto row = (b * strides.batch + h * strides.head + r * strides.seq) / shape.dim;
+          const auto group = coded.group_of_row[static_cast<std::size_t>(row)];
+          scales.push_back(coded.groups[static_cast<std::size_t>(group)].scale);
+        }
+    attention.set_coded(input, std::move(scales));
+  }
+  return attention;
 }
 
 }  // namespace

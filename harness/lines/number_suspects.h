@@ -51,6 +51,10 @@ class NumberSuspects : public Suspects {
   void suggest_taken(std::uint32_t at, std::uint32_t weight);
   // v that was added as it is, where sums of weights times v are added as well.
   void suggest_bare_v(std::uint32_t n);
+  // What a number is made of multiplies q, or a weight, with a number from memory, where k or v stands for others.
+  void suspect_foreign_factor(const Cause& cause);
+  // Whole rows multiply what is no k at this line as well, and something is added that hides it. False: they do not.
+  bool suggest_mask_of_others(std::uint32_t at, std::uint32_t row);
   void suspect_ill(const Cause& cause);
   // Whether several blocks read the same stored score or sum at this line: each has rows of its own.
   bool is_read_by_blocks(std::uint32_t load) const;
@@ -132,7 +136,11 @@ class NumberSuspects : public Suspects {
   // Whole scores and sums of the row that nobody takes further, where what has no meaning stands in their place.
   void suspect_dropped_scores(const Cause& cause);
   // Where a thread made the score of a key again, and nobody that of another. 0: nowhere.
-  std::uint32_t repeated_score(std::uint32_t row) const;
+  std::pair<std::uint32_t, std::uint32_t> repeated_score(std::uint32_t row) const;
+  // Where the row of k that a score is made of was copied from the input, if it was loaded from there; else 0.
+  std::uint32_t copy_of_k(std::uint32_t score) const;
+  // Its row of k was copied twice, to where that of another key belongs; else it is what reads it.
+  void suggest_copied_again(std::uint32_t row);
   void suggest_repeated_score(std::uint32_t row);
   void suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b);
   // Where a part that was only moved and rescaled since was summed.
@@ -223,6 +231,10 @@ class NumberSuspects : public Suspects {
   void suggest_beside_missing_rescale(std::uint32_t n, std::uint32_t before);
   // 0 for a score: of a key that is none, whose row of a tile is 0, or of a product that is lost.
   void suspect_no_score(std::uint32_t n, std::uint32_t row, const std::string& why);
+  // Whether exponentials at this line are weights, in whichever thread.
+  bool makes_weights(std::uint32_t site) const;
+  // What the line tests is read from shared memory: the lines that put it there.
+  void suggest_flags(const ValueSite& at, const std::string& why);
   // The exponential that the operand is, or is v times, if it is that of a number that comes of no input; else 0.
   std::uint32_t exponential_of_number(std::uint32_t operand) const;
   // Whether a condition of a line is the same in all steps of the loops around it, where one thread takes all keys of the
@@ -243,6 +255,10 @@ class NumberSuspects : public Suspects {
   void suggest_kept_too_early(std::uint32_t n);
   // A product with exp(before - maximum) of what is relative to that maximum already.
   void suspect_rescaled_again(std::uint32_t n);
+  // A key's weight is relative to less than what was added before it is: its maximum does not know of those keys.
+  void suggest_fallen_maximum(std::uint32_t before, std::uint32_t part);
+  // Of a weight times a code of v: what multiplied it with a scale.
+  void suggest_scale_of_code(std::uint32_t part);
   void suspect_frames(std::uint32_t n, std::uint32_t a, std::uint32_t b, const std::string& why);
   // A sum so far is rescaled by exp(kept - maximum), but it is not relative to what was kept: the lines that kept it.
   void suggest_kept_maximum(std::uint32_t factor, std::uint32_t sum);

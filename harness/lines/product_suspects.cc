@@ -14,7 +14,8 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
   const std::uint32_t n = cause.node;
   const std::string why = ill_text(Ill::kTwice);
   // Where rows of k are not loaded, others may be in their place.
-  if (!x_graph.whole_blocks && !loads_all(1, cause.row) && repeated_score(cause.row) != 0)
+  if (!x_graph.whole_blocks) suggest_copied_again(cause.row);
+  if (!x_graph.whole_blocks && !loads_all(1, cause.row) && repeated_score(cause.row).second != 0)
     suggest_loaders(1, lacks_text(1, cause.row));
   if (!x_graph.whole_blocks) suggest_repeated_score(cause.row);
   // An atomic addition adds the same sum twice: one of the threads should do it.
@@ -159,7 +160,30 @@ bool NumberSuspects::is_summand_of(std::uint32_t sum, std::uint32_t summand) con
   return false;
 }
 
-std::uint32_t NumberSuspects::repeated_score(std::uint32_t row) const {
+std::uint32_t NumberSuspects::copy_of_k(std::uint32_t score) const {
+  const auto is_k = [&](std::uint32_t of) {
+    return x_terms[of].kind == TermKind::kElement && x_terms[of].buffer == 1;
+  };
+  for (int steps = 0; steps < 512 && score != 0 && !x_graph.whole_blocks; ++steps) {
+    std::uint32_t k = 0;
+    if (op(score) != ValueOp::kProduct)
+      k = first_operand(score, is_k);
+    else if (const auto [left, right] = operands_of(score); left != 0 && right != 0)
+      k = is_k(right) ? right : is_k(left) ? left : 0;
+    if (k == 0) {
+      score = first_operand(score, TermKind::kScore);
+      continue;
+    }
+    const std::uint32_t input = input_of(k);
+    bool through_memory = false;
+    for (std::uint32_t at = k; at != input && at != 0; at = node(at).operand[0])
+      through_memory = through_memory || is_load(at);
+    return node(input).is_input() && through_memory ? input : 0;
+  }
+  return 0;
+}
+
+std::pair<std::uint32_t, std::uint32_t> NumberSuspects::repeated_score(std::uint32_t row) const {
   struct Made {
     std::uint32_t first = 0, again = 0;
   };
@@ -168,7 +192,8 @@ std::uint32_t NumberSuspects::repeated_score(std::uint32_t row) const {
     const Term& term = x_terms[n];
     const ValueOp is = op(n);
     if (term.kind != TermKind::kScore || term.row != row ||
-        (is != ValueOp::kAdd && is != ValueOp::kFma) || !x_attention.same_head(row, term.column) ||
+        (is != ValueOp::kAdd && is != ValueOp::kFma && is != ValueOp::kProduct) ||
+        !x_attention.same_head(row, term.column) ||
         x_terms.columns().count(term.set) != x_terms.columns().size())
       continue;
     Made& of_key = made[x_attention.key_of(term.column)];
@@ -177,17 +202,45 @@ std::uint32_t NumberSuspects::repeated_score(std::uint32_t row) const {
     else if (node(n).site == node(of_key.first).site && node(n).where == node(of_key.first).where)
       of_key.again = n;
   }
-  std::uint32_t again = 0;
+  Made twice;
   bool lacks = false;
   for (unsigned j = 0; j < made.size(); ++j) {
-    again = again == 0 ? made[j].again : again;
+    if (twice.again == 0 && made[j].again != 0) twice = made[j];
     lacks = lacks || (made[j].first == 0 && x_attention.visible(row, j));
   }
-  return lacks ? again : 0;
+  if (!lacks) twice = {};
+  return {twice.first, twice.again};
+}
+
+void NumberSuspects::suggest_copied_again(std::uint32_t row) {
+  const auto [first, again] = repeated_score(row);
+  if (again == 0) return;
+  // Copied twice, its row lies where that of another key belongs; else it is what reads it.
+  if (const std::uint32_t input = copy_of_k(again); input != 0 && input != copy_of_k(first)) {
+    const std::string copies = "copies the row of one key again and again, and of others none";
+    const std::uint32_t s = node(input).site;
+    // Which tile it is all threads know alike. The nearest first.
+    std::vector<NamedLine> of_tile = variables_in(site(s).uses, ',');
+    std::erase_if(of_tile, [&](const NamedLine& use) {
+      const std::vector<Statement> around = x_text.statements_around(file_of(s, use), use.line);
+      const bool in_loop = std::any_of(around.begin(), around.end(),
+                                       [](const Statement& statement) { return statement.loop; });
+      return comes_of(use, "t") || use.constant || is_loop(text_of(s, use)) || !in_loop ||
+             makes_pointer(x_text.statement(file_of(s, use), use.line), use.name);
+    });
+    std::stable_sort(
+        of_tile.begin(), of_tile.end(),
+        [](const NamedLine& one, const NamedLine& other) { return one.line > other.line; });
+    for (const NamedLine& use : of_tile)
+      if (computes(text_of(s, use), use.name)) suggest(s, use, "says which tile is copied");
+    suggest_callers(s, copies);
+    suggest_node(input, copies);
+    suggest_uses(s, "makes the place of what is copied");
+  }
 }
 
 void NumberSuspects::suggest_repeated_score(std::uint32_t row) {
-  const std::uint32_t again = repeated_score(row);
+  const std::uint32_t again = repeated_score(row).second;
   if (again == 0) return;
   x_out.what += "; its score was made again, where that of another key belongs";
   suggest_node(again, "makes the score of one key again and again, and of others none");

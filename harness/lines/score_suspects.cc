@@ -137,6 +137,15 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
       if (x_terms[one].kind == TermKind::kScore) suggest_node(one, "makes the score");
 }
 
+bool NumberSuspects::makes_weights(std::uint32_t s) const {
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (is_same_line(node(n).site, s) && is_exponential(n) &&
+        x_terms[n].kind == TermKind::kWeight && x_terms.keys().count(x_terms[n].set) == 1 &&
+        x_terms[n].column == kNone)
+      return true;
+  return false;
+}
+
 std::uint32_t NumberSuspects::exponential_of_number(std::uint32_t operand) const {
   if (operand == 0 || operand >= x_graph.nodes.size() || node(operand).site == 0) return 0;
   std::vector<std::uint32_t> makers = {made_by(operand)};
@@ -145,9 +154,9 @@ std::uint32_t NumberSuspects::exponential_of_number(std::uint32_t operand) const
       if (factor != 0) makers.push_back(made_by(factor));
   for (const std::uint32_t made : makers) {
     const bool is_exp = is_exponential(made);
-    // exp(0 - 0): a maximum of 0, as the score, is that of no key.
-    if (is_exp && x_terms[made].kind == TermKind::kNumber && node(made).value == 1 &&
-        node(made).operand[0] != 0)
+    // exp(0 - 0): a maximum of 0, as the score, is that of no key. Less a constant, where others make weights.
+    if (is_exp && x_terms[made].kind == TermKind::kNumber && node(made).operand[0] != 0 &&
+        (node(made).value == 1 || (node(made).value > 0 && makes_weights(node(made).site))))
       return made;
   }
   return 0;
@@ -435,6 +444,38 @@ void NumberSuspects::suspect_rescaled_again(std::uint32_t n) {
   }
 }
 
+void NumberSuspects::suggest_fallen_maximum(std::uint32_t before, std::uint32_t part) {
+  const Term &sum = x_terms[before], &weight = x_terms[part];
+  if (x_graph.whole_blocks || weight.kind != TermKind::kWeight || sum.kind != TermKind::kWeight ||
+      x_terms.keys().count(weight.set) != 1 || weight.x >= sum.x || same_frame(weight, sum))
+    return;
+  const std::uint32_t made = exponential_in(part);
+  if (made == 0) return;
+  const auto [most, whole] = subtracted(node(made).operand[0]);
+  static_cast<void>(whole);
+  // Who read it from other threads comes first.
+  for (std::uint32_t n = most; n != 0 && node(n).site != 0 && !node(n).is_input();
+       n = node(n).operand[0])
+    if (is_load(n) && x_text.is_shared(site(node(n).site).file, site(node(n).site).variable))
+      suggest_node(n, "reads a maximum that is smaller than what keys before were relative to");
+}
+
+void NumberSuspects::suggest_scale_of_code(std::uint32_t part) {
+  for (int steps = 0; steps < 16 && part != 0 && node(part).site != 0 && !is_exponential(part);
+       ++steps) {
+    const ValueOp is = op(part);
+    if (is == ValueOp::kMultiply || is == ValueOp::kFma)
+      for (const std::uint32_t factor : {node(part).operand[0], node(part).operand[1]})
+        if (factor != 0 && factor < part && x_terms[factor].kind == TermKind::kNumber &&
+            node(factor).value > 0 && node(factor).value != 1) {
+          suggest_node(part, "multiplies with what is not the scale of this code of v");
+          suggest_uses(node(part).site, "makes the index of that scale");
+          return;
+        }
+    part = first_operand(part, TermKind::kWeight);
+  }
+}
+
 void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint32_t b,
                                     const std::string& why) {
   suggest_kept_too_early(n);
@@ -450,6 +491,8 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
   };
   const std::uint32_t before = keys(a) >= keys(b) ? a : b;
   const std::uint32_t scaled = made_by(before);
+  suggest_fallen_maximum(before, before == a ? b : a);
+  if (x_attention.is_coded(2)) suggest_scale_of_code(before == a ? b : a);
   suggest_other_divisor(before);
   for (const std::uint32_t operand : {a, b})
     if (operand != 0 && operand < n && op(made_by(operand)) == ValueOp::kMultiply) {

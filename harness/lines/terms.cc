@@ -118,6 +118,10 @@ Attention::Attention(const Problem& problem, const void* q, const void* k, const
       x_v(rows_of(v, problem.dtype, problem.layout, problem.batch, problem.kv_heads,
                   problem.seqlen_k, problem.head_dim_v)) {}
 
+void Attention::set_coded(int buffer, std::vector<float> scale_of_row) {
+  x_scales[static_cast<std::size_t>(buffer)] = std::move(scale_of_row);
+}
+
 std::uint32_t Attention::q_rows() const {
   return static_cast<std::uint32_t>(x_problem.batch * x_problem.heads * x_problem.seqlen_q);
 }
@@ -263,6 +267,10 @@ Term Terms::of(std::uint32_t n) {
   const ValueNode& node = x_graph.nodes[n];
   if (node.site == 0) return Term{};
   const ValueOp op = x_graph.sites[node.site].op;
+  const auto is_code = [&](std::uint32_t operand) {
+    const Term& of = x_terms[operand];
+    return operand != 0 && of.kind == TermKind::kElement && x_attention.is_coded(of.buffer);
+  };
   const auto term = [&](unsigned i) -> const Term& { return x_terms[node.operand[i]]; };
   const auto value = [&](unsigned i) { return x_graph.nodes[node.operand[i]].value; };
   switch (op) {
@@ -295,10 +303,13 @@ Term Terms::of(std::uint32_t n) {
       element.kind = TermKind::kElement;
       element.buffer = static_cast<std::uint8_t>(node.operand[0] - 1);
       x_attention.locate(element.buffer, node.operand[1], element.row, element.column);
+      if (x_attention.is_coded(element.buffer))
+        element.x = 1 / x_attention.scale_of_code(element.buffer, element.row);
       return element;
     }
     return node.operand[0] == 0 ? Term{} : term(0);
   }
+  if (leaves_nothing(n)) return Term{};
   const bool computes = op != ValueOp::kStore && op != ValueOp::kRound && op != ValueOp::kBits;
   for (const std::uint32_t operand : node.operand)
     if (operand != 0 && x_terms[operand].kind == TermKind::kIll) {
@@ -316,12 +327,17 @@ Term Terms::of(std::uint32_t n) {
       return ill(Ill::kUnwritten, n);
   switch (op) {
     case ValueOp::kStore:
-    case ValueOp::kRound:
       return term(0);
+    case ValueOp::kRound:
+      return decoded(term(0), n);
     case ValueOp::kBits:
-      return node.operand[1] == 0 ? term(0) : ill(Ill::kUnknown, n);
+      return node.operand[1] == 0 ? decoded(term(0), n) : ill(Ill::kUnknown, n);
     case ValueOp::kAdd:
     case ValueOp::kAtomicAdd:
+      // A code, less a number that stands for 0 or made its bits a number's.
+      for (const unsigned i : {0u, 1u})
+        if (is_code(node.operand[i]) && term(1 - i).kind == TermKind::kNumber)
+          return decoded(term(i), n);
       for (const unsigned i : {0u, 1u})
         if (term(i).kind == TermKind::kScore && term(1 - i).kind == TermKind::kNumber &&
             value(1 - i) <= -1e4F && x_graph.whole_blocks)
@@ -329,6 +345,7 @@ Term Terms::of(std::uint32_t n) {
               x_graph.is_constant(node.operand[1 - i]) ? n : node.operand[1 - i];
       return add(term(0), value(0), term(1), value(1), n);
     case ValueOp::kSubtract:
+      if (is_code(node.operand[0]) && term(1).kind == TermKind::kNumber) return decoded(term(0), n);
       return subtract(term(0), value(0), term(1), value(1), node.value, n);
     case ValueOp::kMultiply:
       return multiply(term(0), value(0), term(1), value(1), node.value, n);
@@ -371,6 +388,32 @@ Term Terms::of(std::uint32_t n) {
     }
     default:
       return ill(Ill::kUnknown, n);
+  }
+}
+
+Term Terms::decoded(Term element, std::uint32_t node) const {
+  if (element.kind != TermKind::kElement || !x_attention.is_coded(element.buffer)) return element;
+  const double means = x_attention.element(element.buffer, element.row, element.column);
+  const float number = x_graph.nodes[node].value;
+  if (means != 0 && number != 0) element.x = static_cast<float>(number / means);
+  return element;
+}
+
+// A mask or a weight of 0 hides whatever was there: what lies behind the last key, say.
+bool Terms::leaves_nothing(std::uint32_t n) const {
+  const ValueNode& node = x_graph.nodes[n];
+  const auto is_zero = [&](std::uint32_t operand) {
+    return operand != 0 && operand < n && x_terms[operand].kind == TermKind::kNumber &&
+           x_graph.nodes[operand].value == 0;
+  };
+  switch (x_graph.sites[node.site].op) {
+    case ValueOp::kExp:
+    case ValueOp::kExp2:
+      return node.value == 0;
+    case ValueOp::kMultiply:
+      return node.value == 0 && (is_zero(node.operand[0]) || is_zero(node.operand[1]));
+    default:
+      return false;
   }
 }
 

@@ -12,6 +12,7 @@
 // softmax", 2018; Dao et al., "FlashAttention", 2022, equations of section 3.1).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <unordered_map>
@@ -116,6 +117,12 @@ class Attention {
   void locate(int buffer, std::uint64_t element, std::uint32_t& row, std::uint32_t& column) const;
   void locate_output(std::uint64_t element, std::uint32_t& row, std::uint32_t& column) const;
   double element(int buffer, std::uint32_t row, std::uint32_t column) const;
+  // Of an input that the kernel has as codes: what a code of each row is to be multiplied with.
+  void set_coded(int buffer, std::vector<float> scale_of_row);
+  bool is_coded(int buffer) const { return !x_scales[static_cast<std::size_t>(buffer)].empty(); }
+  float scale_of_code(int buffer, std::uint32_t row) const {
+    return x_scales[static_cast<std::size_t>(buffer)][row];
+  }
   double raw(std::uint32_t row, std::uint32_t key_row);  // q k
   double score(std::uint32_t row, std::uint32_t key_row) {
     return x_problem.softmax_scale * raw(row, key_row) + bias(row, key_row);
@@ -141,6 +148,7 @@ class Attention {
   Problem x_problem;
   reference::Extras x_extras;        // no softcap
   std::vector<float> x_q, x_k, x_v;  // by row and column
+  std::array<std::vector<float>, 3> x_scales;
   std::unordered_map<std::uint32_t, std::vector<double>> x_raw;
   std::unordered_map<std::uint32_t, double> x_lse;
 };
@@ -172,6 +180,9 @@ class Terms {
 
  private:
   Term of(std::uint32_t node);
+  bool leaves_nothing(std::uint32_t node) const;
+  // An element's number in a node: a code, or what it became on its way to what it means.
+  Term decoded(Term element, std::uint32_t node) const;
   Term ill(Ill why, std::uint32_t node) const;
   Term multiply(const Term& a, float x, const Term& b, float y, float result, std::uint32_t node);
   Term multiply_ordered(const Term& a, float x, const Term& b, float y, float result,

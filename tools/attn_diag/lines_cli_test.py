@@ -14,6 +14,7 @@ from testing.command_test import folder_for, long, main
 
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
 FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "fixtures"
+UNSEEN = FIXTURES.parent / "harness" / "toolchain" / "adapt" / "testing" / "unseen"
 sys.path.insert(0, str(FIXTURES / "zoo"))
 import zoo  # noqa: E402
 
@@ -271,6 +272,15 @@ EDITS = {
     "one key too many, chosen where scores are stored": (
         "carved_smem", "--dtype fp32 --seqlen 100", "S[tx * (Bc + PAD) + c] = visible ? s * scale : -INFINITY;",
         "S[tx * (Bc + PAD) + c] = key <= M\n ? s * scale : -INFINITY;", "= key <= M", 1, False),
+    "a row of a cache that lies beside what was put there": (
+        "ring_cache", "--dtype fp32 --heads 2 --seqlen 33 --head-dim 32 --mask causal", *several(
+            "ring_cache/ring_cache.cu",
+            ("  ring_append<<<", "  cudaMemset(ring.k, 0x3f, bytes);\n  cudaMemset(ring.v, 0x3f, bytes);\n  ring_append<<<"),
+            ("head_k = ring.k + static_cast<size_t>(head) * ring.capacity", "head_k = ring.k + static_cast<size_t>(head) * tokens")),
+        "head_k = ring.k", 1, False),
+    "a tile of keys that is copied again": (
+        "cp_async_ring", "--dtype fp16 --seqlen 100 --head-dim 64", "issue_tile(tile + 1, (tile + 1) & 1)", "issue_tile(tile, (tile + 1) & 1)",
+        "issue_tile(tile, (tile + 1) & 1)", 2, False),
     "one key too many of a page, by a name": ("paged_kv", 0, *ONE_TOO_MANY, "bool valid = t <= tokens", 1, False),
     "one key too many, of which a number stands in memory": (
         "paged_kv", 0, ONE_TOO_MANY[0],
@@ -755,6 +765,45 @@ class LinesTest(unittest.TestCase):
                 self.assertGreater(lines["right"], 0)
                 self.assertEqual(lines["understood"], lines["right"])
 
+    def build_coded(self, name, *edit):
+        """A kernel of adapt's tests that takes codes; as it is, or with one place changed."""
+        shutil.rmtree(self.folder / "source", ignore_errors=True)
+        (self.folder / "source").mkdir()
+        for suffix in ".cu", ".adapter.cu":
+            text = (UNSEEN / f"{name}{suffix}").read_text()
+            path = self.folder / "source" / f"{pathlib.Path(name).name}{suffix}"
+            path.write_text(text.replace(*edit) if edit else text)
+        main = path.with_name(path.name.replace(".adapter", ""))
+        built = self.call("build", main, "--adapter", path, "-o", "k.so", "--no-nvcc", "--no-lockstep")
+        self.assertEqual(built.returncode, 0, built.stdout + built.stderr)
+
+    @long
+    def test_codes_are_followed_to_what_they_mean(self):
+        case = "--batch 2 --seqlen-q 1 --seqlen-k 100"
+        for name in "first/09_int8_kv_decode", "second/12_int8_kv_decode", "second/13_fp8_kv_append":
+            with self.subTest(name):
+                self.build_coded(name)
+                lines = self.trace(case, "--lines")["line_divergence"]
+                self.assertEqual((lines["answer"], lines["suspects"]), ("none", []), lines["reason"])
+                self.assertGreater(lines["right"], 0)
+                self.assertEqual(lines["understood"], lines["right"])
+        for old, new in (("dot *= k_scales[token_base + t]", "dot *= v_scales[token_base + t]"),
+                         ("p * v_scales[token_base + t]", "p * v_scales[t]"),
+                         ("k = k_cache + (token_base + t) * HeadDim + lane * VPT", "k = k_cache + (token_base + t) * HeadDim + lane")):
+            with self.subTest(new):
+                self.build_coded("first/09_int8_kv_decode", old, new)
+                lines = self.trace(case)["line_divergence"]
+                self.assertIn(new, lines["suspects"][0]["text"], lines["what"])
+
+    @long
+    def test_what_integers_make_of_codes_is_not_followed_and_no_line_is_claimed(self):
+        (self.folder / "k.cu").write_text((UNSEEN.parent / "styles" / "dp4a_qk.cu").read_text()
+                                          .replace("k_scale[idx]", "k_scale[head]"))
+        self.assertEqual(self.call("adapt", "k.cu", "-o", "a.cu").returncode, 0)
+        self.assertEqual(self.call("build", "k.cu", "--adapter", "a.cu", "-o", "k.so", "--no-nvcc", "--no-lockstep").returncode, 0)
+        report = self.trace("--batch 2 --seqlen 40")
+        self.assertEqual((report["verdict"], report["line_divergence"]["answer"]), ("diverges", "unsure"))
+
     @long
     def test_numbers_are_followed_through_tf32(self):
         kernel = zoo.load("ex2_registers")
@@ -979,7 +1028,7 @@ class LinesTest(unittest.TestCase):
     @long
     def test_why_a_result_moves_is_what_check_finds(self):
         for name, old, new, words, false in [
-                ("torch_extension", "  if (row >= len) return;", "  if (row >= len - 1) return;", "that nothing stores", "an uninitialised read"),
+                ("torch_extension", "  if (row >= len) return;", "  if (row >= len - 1) return;", "stored by nobody", "an uninitialised read"),
                 ("carved_smem", "    l = l * alpha + sum;", "    float own[4];\n    for (int i = 1; i <= ty; ++i) own[i] = alpha;\n    l = l * own[ty] + sum;",
                  "a read of what nobody wrote", "a race")]:
             with self.subTest(name):

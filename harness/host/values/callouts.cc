@@ -135,6 +135,8 @@ Label attn_diag_value_compute(Site* site, float result, Label a, float x, Label 
                               float z);
 Label attn_diag_value_pick(Site* site, Label chosen, float number, Label other);
 Label attn_diag_value_convert(Site* site, Label label, float result, std::uint32_t bytes);
+Label attn_diag_value_from_integer(Site* site, Label label, float number, std::uint32_t bytes);
+void attn_diag_value_coded(int input, const void* codes, std::uint64_t count);
 Label attn_diag_value_resize(Label label, std::uint32_t bytes, std::uint32_t to);
 Label attn_diag_value_shift(Label label, std::uint32_t bytes, std::int32_t bits);
 Label attn_diag_value_mask(Label label, std::uint32_t bytes, std::uint64_t mask);
@@ -205,6 +207,18 @@ Label attn_diag_value_convert(Site* site, Label label, float result, std::uint32
   const Watched watched({label});
   return watched.make(
       [&] { return watched.recorder->convert(*site, watched.where(), label, result, bytes); });
+}
+
+Label attn_diag_value_from_integer(Site* site, Label label, float number, std::uint32_t bytes) {
+  if (label == 0) return 0;
+  const Watched watched({label});
+  return watched.make(
+      [&] { return watched.recorder->from_integer(*site, watched.where(), label, number, bytes); });
+}
+
+void attn_diag_value_coded(int input, const void* codes, std::uint64_t count) {
+  if (auto* const recorder = attn_diag::host::watching_values())
+    recorder->note_coded(static_cast<unsigned>(input), codes, count);
 }
 
 Label attn_diag_value_resize(Label label, std::uint32_t bytes, std::uint32_t to) {

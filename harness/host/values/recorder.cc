@@ -600,6 +600,23 @@ Label ValueRecorder::convert(Site& site, std::uint32_t where, Label label, float
   return made;
 }
 
+Label ValueRecorder::from_integer(Site& site, std::uint32_t where, Label label, float number,
+                                  unsigned bytes) {
+  if (label == 0) return 0;
+  if ((label & kPacked) != 0) label = packed(label)[0] & kLabelMask;
+  return label == 0 || x_width[label] != 1 ? 0 : convert(site, where, label, number, bytes);
+}
+
+void ValueRecorder::note_coded(unsigned input, const void* codes, std::uint64_t count) {
+  if (input >= x_options.inputs.size()) return;
+  // What was there before has been freed.
+  for (ValueBuffer& other : x_options.inputs)
+    if (address_of(other.memory) < address_of(codes) + count &&
+        address_of(codes) < address_of(other.memory) + other.bytes)
+      other.bytes = 0;
+  x_options.inputs[input] = {codes, count, 1};
+}
+
 void ValueRecorder::offer(std::uint32_t thread, Label label, std::uint64_t bits) {
   if (x_offered.size() <= thread) x_offered.resize(thread + 1);
   Offered& offered = x_offered[thread];
@@ -612,7 +629,14 @@ Label ValueRecorder::receive(Site& site, std::uint32_t where, std::uint32_t sour
                              std::uint64_t bits) {
   if (source_thread >= x_offered.size()) return 0;
   const Offered& offered = x_offered[source_thread];
-  for (unsigned back = 1; back <= std::min(offered.next, 16u); ++back) {
+  const unsigned kept = std::min(offered.next, 16u);
+  // The other lane may have gone on to offer the same bits again: where lanes do all alike, it is what it offered when
+  // this one did.
+  const unsigned own = (where & 1023) < x_offered.size() ? x_offered[where & 1023].next : 0;
+  const unsigned since = offered.next - own + 1;
+  const bool alike = own != 0 && offered.next >= own && since <= kept &&
+                     offered.bits[(offered.next - since) % 16] == bits;
+  for (unsigned back = alike ? since : 1; back <= kept; ++back) {
     const unsigned i = (offered.next - back) % 16;
     if (offered.bits[i] != bits) continue;
     const Label label = offered.label[i];

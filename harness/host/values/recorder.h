@@ -62,6 +62,11 @@ class __attribute__((visibility("hidden"))) ValueRecorder {
              Label other);
   Label convert(value_callouts::Site& site, std::uint32_t where, Label label, float result,
                 unsigned bytes);
+  // Nothing but an 8-bit code of an input is followed so.
+  Label from_integer(value_callouts::Site& site, std::uint32_t where, Label label, float number,
+                     unsigned bytes);
+  // From now on the input is where its codes are.
+  void note_coded(unsigned input, const void* codes, std::uint64_t count);
   Label receive(value_callouts::Site& site, std::uint32_t where, std::uint32_t source_thread,
                 std::uint64_t bits);
   void offer(std::uint32_t thread, Label label, std::uint64_t bits);

@@ -221,6 +221,8 @@ class Watcher {
     switch (at.getOpcode()) {
       case Instruction::PHI:
       case Instruction::Select:
+      case Instruction::Add:
+      case Instruction::Sub:
       case Instruction::Trunc:
       case Instruction::ZExt:
       case Instruction::SExt:
@@ -335,6 +337,12 @@ class Watcher {
       case Instruction::FPExt:
       case Instruction::FPTrunc:
         return arithmetic(builder, at, Op::kRound);
+      case Instruction::SIToFP:
+      case Instruction::UIToFP:
+        return from_integer(builder, at);
+      case Instruction::Add:
+      case Instruction::Sub:
+        return move_code(at);
       case Instruction::Select:
         return visit_select(builder, cast<SelectInst>(at));
       case Instruction::Freeze:
@@ -526,6 +534,21 @@ class Watcher {
     x_labels[&at] = call(builder, value_callouts::kResize, x_label,
                          {label_of(at.getOperand(0)), builder.getInt32(bytes_of(at.getSrcTy())),
                           builder.getInt32(bytes_of(at.getDestTy()))});
+  }
+
+  void from_integer(IRBuilder<>& builder, Instruction& at) {
+    if (at.getType()->isVectorTy()) return;
+    x_labels[&at] = call(
+        builder, value_callouts::kFromInteger, x_label,
+        {as_pointer(builder, x_sites.site(at, Op::kRound, nullptr)), label_of(at.getOperand(0)),
+         number(builder, &at), builder.getInt32(bytes_of(at.getType()))});
+  }
+
+  // code - zero: the code of the same element still, of which only one is there.
+  void move_code(Instruction& at) {
+    if (at.getType()->isVectorTy()) return;
+    Value *const left = label_of(at.getOperand(0)), *const right = label_of(at.getOperand(1));
+    if (is_zero(left) != is_zero(right)) x_labels[&at] = is_zero(left) ? right : left;
   }
 
   void reinterpret(IRBuilder<>& builder, CastInst& at) {

@@ -6,6 +6,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -15,6 +16,10 @@
 #include "attn_diag/kernels/call.h"
 #include "attn_diag/kernels/coding.h"
 #include "attn_diag/kernels/device_buffer.h"
+
+// Of the host executor, which follows what codes become; null elsewhere.
+extern "C" __attribute__((weak)) void attn_diag_value_coded(int input, const void* codes,
+                                                            std::uint64_t count);
 
 namespace attn_diag {
 
@@ -41,6 +46,7 @@ class CodedInput {
             name + " is not what codes mean: the library and the command are not of one version");
     x_groups = made.groups;
     x_codes = to_device(made.codes);
+    if (attn_diag_value_coded != nullptr) attn_diag_value_coded(input, x_codes.get(), count);
   }
 
   template <class T>

@@ -148,19 +148,23 @@ CodedTensor encode(const Codes& codes, int input, const CodedShape& s, const Loa
   const std::int64_t rows = s.batch * s.heads * s.rows;
   out.codes.resize(static_cast<std::size_t>(rows * s.dim));
   out.group_of_row.resize(static_cast<std::size_t>(rows));
-  std::vector<float> largest(static_cast<std::size_t>(coding::group_count(codes, s)));
+  const auto groups = static_cast<std::size_t>(coding::group_count(codes, s));
+  std::vector<float> largest(groups);
+  // The next batch entry, the next head and the next row each have another number.
+  std::vector<std::int64_t> numbers(groups, -1);
   for (std::int64_t b = 0; b < s.batch; ++b)
     for (std::int64_t h = 0; h < s.heads; ++h)
       for (std::int64_t r = 0; r < s.rows; ++r) {
         const std::int64_t first = b * strides.batch + h * strides.head + r * strides.seq;
         const std::int64_t group = coding::group_index(codes, s, b, h, r);
         out.group_of_row[static_cast<std::size_t>(first / s.dim)] = group;
+        std::int64_t& number = numbers[static_cast<std::size_t>(group)];
+        if (number < 0) number = b + h + r;
         float& most = largest[static_cast<std::size_t>(group)];
         for (std::int64_t d = 0; d < s.dim; ++d) most = std::max(most, std::fabs(load(first + d)));
       }
   for (std::size_t g = 0; g < largest.size(); ++g)
-    out.groups.push_back(
-        coding::make_group(codes.type, largest[g], static_cast<std::int64_t>(g) + input));
+    out.groups.push_back(coding::make_group(codes.type, largest[g], numbers[g] + input));
   for (std::size_t i = 0; i < out.codes.size(); ++i) {
     const auto row = i / static_cast<std::size_t>(s.dim);
     out.codes[i] =

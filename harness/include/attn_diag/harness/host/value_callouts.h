@@ -67,6 +67,8 @@ inline constexpr const char* kCompute = "attn_diag_value_compute";
 inline constexpr const char* kPick = "attn_diag_value_pick";
 // (site, label, result as float, bytes of the result) -> label: a conversion or a function of one number.
 inline constexpr const char* kConvert = "attn_diag_value_convert";
+// (site, label, number, bytes of the number) -> label: an integer becomes a number, which is known where it was a code.
+inline constexpr const char* kFromInteger = "attn_diag_value_from_integer";
 // For integers that hold bits of numbers. A label stands for all bytes of its number.
 inline constexpr const char* kResize =
     "attn_diag_value_resize";  // (label, bytes, new bytes) -> label
@@ -90,6 +92,9 @@ inline constexpr const char* kAtomicAdd = "attn_diag_value_atomic_add";
 // (site): which call the executor's own work belongs to: products of matrices, asynchronous copies,
 // loads and stores of fragments.
 inline constexpr const char* kAt = "attn_diag_value_at";
+
+// (input, codes, how many): a library has made 8-bit codes of all of q (0), k (1) or v (2), in its order of elements.
+inline constexpr const char* kCoded = "attn_diag_value_coded";
 
 // (sites, how many), as the library is loaded and unloaded: all sites, also those that never run.
 inline constexpr const char* kAddSites = "attn_diag_value_add_sites";
