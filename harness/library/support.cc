@@ -168,7 +168,10 @@ std::string nearest_flags(const Support& s, Problem p) {
 std::vector<std::string> support_words(const Support& s) {
   std::vector<std::string> words = {dtypes_text(s), head_dims_text(s), masks_text(s),
                                     layouts_text(s)};
-  words.emplace_back(s.other_head_dim_v ? "any head_dim_v" : "head_dim_v = head_dim");
+  const bool any = s.num_head_dims == 0 && s.max_head_dim == 0;
+  words.emplace_back(!s.other_head_dim_v ? "head_dim_v = head_dim"
+                     : any               ? "any head_dim_v"
+                                         : "head_dim_v of these, too");
   words.emplace_back(s.grouped_heads ? "grouped kv heads" : "kv_heads = heads");
   words.emplace_back(s.other_seqlen_k ? "seqlen_q and seqlen_k may differ" : "seqlen_q = seqlen_k");
   if (s.seqlen_q_multiple_of > 1)

@@ -71,6 +71,16 @@ TEST_CASE("the nearest of several sizes is named") {
   CHECK_THAT(why_not_supported(support(), p), contains("with --kv-heads 2."));
 }
 
+TEST_CASE("a head_dim_v of its own is said to be one of those that are declared") {
+  Support s = support();
+  s.other_head_dim_v = true;
+  Problem p = default_problem();
+  p.head_dim_v = 2 * p.head_dim;
+  CHECK(why_not_supported(s, p).empty());
+  s.max_head_dim = p.head_dim;
+  CHECK_THAT(why_not_supported(s, p), contains("head_dim_v of these, too"));
+}
+
 TEST_CASE("what was left open is chosen, and nothing else is touched") {
   Support s = support();
   s.dtypes = 1u << static_cast<unsigned>(DType::kBf16);

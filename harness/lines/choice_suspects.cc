@@ -49,8 +49,7 @@ void NumberSuspects::suggest_chosen(std::uint32_t user,
       numbers.emplace_back(made, node(made).operand[0]);
     if (op(made) == ValueOp::kMultiply) numbers.emplace_back(made, node(made).operand[1]);
   }
-  for (const auto& [by, number] : numbers)
-    if (x_terms[number].kind != TermKind::kWeight) suggest_written_choices(by, number);
+  for (const auto& [by, number] : numbers) suggest_written_choices(by, number);
   for (const auto& [by, number] : numbers) {
     const std::uint32_t pick = chosen_instead(number);
     // A large negative number masks a score.

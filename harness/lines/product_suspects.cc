@@ -233,8 +233,11 @@ void NumberSuspects::suggest_copied_again(std::uint32_t row) {
         [](const NamedLine& one, const NamedLine& other) { return one.line > other.line; });
     for (const NamedLine& use : of_tile)
       if (computes(text_of(s, use), use.name)) suggest(s, use, "says which tile is copied");
-    suggest_callers(s, copies);
+    // Who names the place: a helper of assembly is given it.
+    const std::string& text = x_text.line(site(s).file, site(s).line);
+    if (has_name(text, {"asm"}) || text.find('[') == text.npos) suggest_callers(s, copies);
     suggest_node(input, copies);
+    suggest_callers(s, copies);
     suggest_uses(s, "makes the place of what is copied");
   }
 }

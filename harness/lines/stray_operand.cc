@@ -1,9 +1,12 @@
-// Which of the two operands of a product is not where the other one is.
+// Which of the two operands of a product is not where the other one is, or is no element at all.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -182,6 +185,94 @@ NumberSuspects::Strays NumberSuspects::used_rightly(std::uint32_t at) const {
   }
   if (left == right) return Strays::kNothing;
   return left ? Strays::kRight : Strays::kLeft;
+}
+
+bool NumberSuspects::suggest_mask_of_others(std::uint32_t at, std::uint32_t row) {
+  // A row that is whole, and takes what is no element there as well.
+  std::set<std::uint32_t> rows;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    if (op(n) != op(at) || !is_same_line(node(n).site, node(at).site)) continue;
+    for (unsigned i = 0; i < 2; ++i) {
+      const std::uint32_t q = node(n).operand[i], number = node(n).operand[1 - i];
+      if (q != 0 && q < n && number != 0 && number < n && x_terms[q].kind == TermKind::kElement &&
+          x_terms[q].buffer == 0 && x_terms[q].row != row &&
+          x_terms[number].kind == TermKind::kNumber && node(number).value != 0)
+        rows.insert(x_terms[q].row);
+    }
+  }
+  if (std::none_of(rows.begin(), rows.end(),
+                   [&](std::uint32_t other) { return has_all_weights(other); }))
+    return false;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (op(n) == ValueOp::kAdd && node(n).value == -INFINITY) {
+      const std::string why = "hides what is no key in other rows";
+      x_out.what += "; other rows hide what is no key";
+      suggest_node(n, why);
+      for (const std::uint32_t operand : {node(n).operand[0], node(n).operand[1]})
+        if (operand != 0 && operand < n && node(operand).value == -INFINITY)
+          suggest_moves_with_indices(operand, why);
+      return true;
+    }
+  return false;
+}
+
+void NumberSuspects::suspect_foreign_factor(const Cause& cause) {
+  if (x_graph.whole_blocks) return;
+  // The element that another thread, or another step, multiplies there.
+  std::map<std::pair<std::uint32_t, unsigned>, std::uint32_t> known;  // by site
+  const auto taken_elsewhere = [&](std::uint32_t at, unsigned buffer) -> std::uint32_t {
+    const auto [place, is_new] = known.try_emplace({node(at).site, buffer});
+    for (std::uint32_t n = 1; is_new && n < x_graph.nodes.size(); ++n)
+      if (op(n) == op(at) && is_same_line(node(n).site, node(at).site))
+        for (const std::uint32_t one : {node(n).operand[0], node(n).operand[1]})
+          if (one != 0 && one < n && x_terms[one].kind == TermKind::kElement &&
+              x_terms[one].buffer == buffer)
+            return place->second = one;
+    return place->second;
+  };
+  constexpr std::size_t kMost = 256;
+  std::vector<std::uint32_t> left = {cause.node};
+  std::set<std::uint32_t> seen;
+  while (!left.empty() && seen.size() < kMost) {
+    const std::uint32_t n = left.back();
+    left.pop_back();
+    if (n == 0 || node(n).site == 0 || node(n).is_input() || op(n) == ValueOp::kProduct ||
+        !seen.insert(n).second)
+      continue;
+    if (op(n) == ValueOp::kMultiply || op(n) == ValueOp::kFma)
+      for (unsigned i = 0; i < 2; ++i) {
+        const std::uint32_t number = node(n).operand[i], other = node(n).operand[1 - i];
+        if (number == 0 || other == 0 || number >= n || other >= n) continue;
+        const Term& term = x_terms[other];
+        const bool of_k = term.kind == TermKind::kElement && term.buffer == 0;
+        const bool of_v = term.kind == TermKind::kWeight && term.column == kNone;
+        if (x_terms[number].kind != TermKind::kNumber || node(number).value == 0 || !(of_k || of_v))
+          continue;
+        const std::uint32_t element = taken_elsewhere(n, of_k ? 1 : 2);
+        if (element == 0) continue;
+        if (of_k && suggest_mask_of_others(n, cause.row)) return;
+        // One too many: what lets it through is at fault, not where it was read.
+        if (has_all_weights(cause.row)) return;
+        const char* const input = of_k ? "k" : "v";
+        x_out.what = fmt::format("multiplies {} with {:.5g}, which is no element of {}",
+                                 term_text(other), node(number).value, input);
+        const std::string why = fmt::format("reads what is no element of {}", input);
+        const std::uint32_t from = is_load(number) ? number : element;
+        // Other blocks read what they should: what is there of the block.
+        const std::uint32_t load = input_of(from);
+        if (const std::uint32_t s = node(load).site; s != 0) {
+          std::vector<NamedLine> of_block = variables_in(site(s).uses, ',');
+          std::erase_if(of_block, [](const NamedLine& use) { return !comes_of(use, "xyz"); });
+          suggest_computed(s, of_block,
+                           fmt::format("makes the place of what is no element of {}", input));
+          suggest_node(load, why);
+          suggest_indices(s, why);
+        }
+        return suggest_moves_with_indices(from, why);
+      }
+    for (const std::uint32_t operand : node(n).operand)
+      if (operand != 0 && operand < n) left.push_back(operand);
+  }
 }
 
 }  // namespace attn_diag::lines

@@ -66,6 +66,19 @@ TraceResult wrong_o() {
   return r;
 }
 
+TEST_CASE("where zeros would agree as well nothing is said to agree") {
+  TraceResult r = wrong_o();
+  r.first.reset();
+  r.stages[3].verdict = r.stages[3].isolated = Verdict::kAgrees;
+  TensorComparison& o = r.stages[3].prefix.tensors[0];
+  o.mismatched = 0;
+  o.max_err_over_bound = 0.01;
+  CHECK(r.agrees());
+  o.zeros_err_over_bound = 0.11;
+  CHECK(r.answer() == Answer::kNotJudged);
+  CHECK_THAT(trace_text(r, {}), contains("COULD NOT COMPARE: an all-zeros o would agree as well"));
+}
+
 TEST_CASE("the verdict is the first line and names stage, head, query and tiles") {
   const std::string text = trace_text(wrong_o(), {});
   CHECK(text.substr(0, text.find('\n')) ==

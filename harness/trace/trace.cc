@@ -513,7 +513,13 @@ Answer TraceResult::answer() const {
   // A stage that should have been compared and was not is no agreement; nor is one without o.
   const bool production_unjudged = !production.tensors.empty() && !production.agrees();
   const bool no_output = !stages.empty() && stages.back().verdict == Verdict::kNotJudged;
-  return any(Verdict::kAgrees) && !any(Verdict::kNotRun) && !production_unjudged && !no_output
+  const bool shows_nothing =
+      !stages.empty() &&
+      std::any_of(
+          stages.back().prefix.tensors.begin(), stages.back().prefix.tensors.end(),
+          [](const TensorComparison& t) { return t.tensor == Tensor::kO && lets_zeros_pass(t); });
+  return any(Verdict::kAgrees) && !any(Verdict::kNotRun) && !production_unjudged && !no_output &&
+                 !shows_nothing
              ? Answer::kAgrees
              : Answer::kNotJudged;
 }

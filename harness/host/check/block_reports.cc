@@ -243,6 +243,14 @@ void BlockChecker::report_in_flight(const Entry& copy, const Now& now) {
       "Wait for the copy's group first (cp.async.wait_group, __pipeline_wait_prior, with as few "
       "left "
       "in flight as this needs), then __syncthreads()";
+  // Issued since all have met last: it may have come too early, for who reads what was there before.
+  if (thread_of(copy.epoch) != now.thread && segment_of(copy.epoch) == x_segment) {
+    finding.message += ", issued by another thread since the last barrier";
+    finding.advice =
+        "If it should find what was there before, put __syncthreads() before the copy is issued; "
+        "if what the copy "
+        "brings, wait for its group, then __syncthreads()";
+  }
   // A thread that copied before the last barrier, as the others did, and waited behind it.
   const std::vector<WaitForCopies>& waits = x_thread[now.thread].waits;
   const auto wait = std::find_if(waits.begin(), waits.end(), [&](const WaitForCopies& one) {

@@ -118,6 +118,11 @@ TEST_CASE("N beside another length is the batch, and that is said") {
              contains("'N' is the batch size: the batch size, as another"));
 }
 
+TEST_CASE("an enumeration that is not known is passed as one") {
+  const Draft draft = draft_of(launcher(kTensors + "int B, int H, int S, int D, zork_mode_t zork"));
+  CHECK_THAT(draft.text, contains("zork_mode_t{} /* zork? */"));
+}
+
 TEST_CASE("what is not known stands as a comment and is said") {
   const Draft draft = draft_of(launcher(
       kTensors + "int B, int H, int S, int D, int frobnicate, float* zork, const int* splines"));

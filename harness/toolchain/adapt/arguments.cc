@@ -121,7 +121,7 @@ std::string Arguments::tensor(const char* which, const Parameter& p) {
                                coded(which[0]));
   }
   if (x_facts.cache && (which[0] == 'k' || which[0] == 'v'))
-    return fmt::format("{}.{}()", cache(element), which);
+    return fmt::format("{}.{}()", cache(element == "void" ? type_of_case() : element), which);
   if (x_facts.other_output_layout && which[0] == 'o') {
     const std::string line = fmt::format("attn_diag::OutputInOtherLayout<{}> output(c);", element);
     if (add_once(line)) x_around.after.emplace_back("output.store();");
@@ -134,6 +134,12 @@ std::string Arguments::tensor(const char* which, const Parameter& p) {
   const std::string bytes =
       fmt::format("{}.{}{}()", of, which, x_facts.host_memory ? "<void>" : "");
   return element == "void" ? bytes : fmt::format("static_cast<{}*>({})", element, bytes);
+}
+
+// For memory without a type.
+const char* Arguments::type_of_case() const {
+  if (x_facts.dtypes.count("fp16") > 0) return "half";
+  return x_facts.dtypes.count("bf16") > 0 ? "__nv_bfloat16" : "float";
 }
 
 // The variable that holds the codes of a tensor and their scales.
@@ -266,8 +272,10 @@ std::string Arguments::unknown(const Parameter& p, const Classified& c) {
   if (p.is_pointer) return fmt::format("nullptr /* {}? */", p.name);
   if (is_optional(p) || is_tensor_class(p)) return fmt::format("{{}} /* {}? */", p.name);
   if (p.element == "bool") return fmt::format("false /* {}? */", p.name);
+  // An enumeration may end in _t as well: nothing converts to it.
   const bool number = p.element == "float" || p.element == "double" || p.element.find("int") == 0 ||
-                      p.element.ends_with("_t") || p.element.find("long") != std::string::npos ||
+                      p.element.starts_with("uint") || p.element.ends_with("size_t") ||
+                      p.element.find("long") != std::string::npos ||
                       p.element.starts_with("unsigned");
   if (!number) return fmt::format("{}{{}} /* {}? */", p.element, p.name);
   return fmt::format("0 /* {}? */", p.name);

@@ -32,6 +32,7 @@ class Arguments {
   std::string coded(char tensor);
   std::string packed(const char* type, const char* axes, const Parameter& p);
   std::string cache(const std::string& element);
+  const char* type_of_case() const;
   std::string strides(const Parameter& p, const std::vector<std::string>& order);
   bool add_once(const std::string& line);  // to what stands before
   std::string integers(const Parameter& p, Role role);

@@ -109,6 +109,23 @@ TEST_CASE("a template's type that its name says is that of indices is int") {
                              contains("seq_lens_buffer.data()"));
 }
 
+TEST_CASE("a cache in memory without a type has the type that the code uses") {
+  const auto parameters = [](const std::string& type) {
+    return "const " + type + "* q, const " + type + "* k_cache, const " + type + "* v_cache, " +
+           type +
+           "* o, const int* block_tables, const int* seq_lens, int num_seqs, int H, int D, "
+           "int max_num_blocks_per_seq";
+  };
+  const Draft draft = draft_of(
+      "constexpr int BLOCK_SIZE = 32;\n// k_cache, v_cache: [num_blocks, H, block_size, D]\n"
+      "__global__ void attend(" +
+      parameters("half") + ") {}\nvoid attention(" + parameters("void") +
+      ") {\n  attend<<<1, 32>>>((const half*)q, (const half*)k_cache, (const half*)v_cache, "
+      "(half*)o, "
+      "block_tables, seq_lens, num_seqs, H, D, max_num_blocks_per_seq);\n}\n");
+  CHECK_THAT(draft.text, contains("attn_diag::KvCache<half> cache("));
+}
+
 TEST_CASE("the order of a cache is what its index says, where no comment does") {
   const auto order = [&](const std::string& index) {
     const std::string parameters =
