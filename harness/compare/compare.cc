@@ -38,7 +38,7 @@ void check_tensors(const Capture& capture) {
 }  // namespace
 
 bool lets_zeros_pass(const TensorComparison& t) {
-  return t.agrees() && t.zeros_err_over_bound > 0 && t.zeros_err_over_bound <= 1;
+  return t.by_bound && t.agrees() && t.zeros_err_over_bound > 0 && t.zeros_err_over_bound <= 1;
 }
 
 Answer Comparison::answer() const {
@@ -108,7 +108,7 @@ Comparison compare_and_visit(const Capture& capture, const Tolerance& tolerance,
   reference::Options options = reference_options(capture, threads, tolerance.use_bound);
   options.tensors |= visitors.tensors;
   for_each_row_block(capture, options, visit);
-  return pool.finish();
+  return pool.finish(tolerance);
 }
 
 Comparison compare_captures(const Capture& actual, const Capture& expected,
@@ -129,7 +129,7 @@ Comparison compare_captures(const Capture& actual, const Capture& expected,
       Limits(tolerance, work.actual, other)
           .add(part, 0, work.grid.size(), cells_of(work.actual, 0), cells_of(other, 0), nullptr);
     });
-    return pool.finish();
+    return pool.finish(tolerance);
   }
   std::mutex mutex;
   const auto visit = [&](const reference::RowBlock& block) {
@@ -145,7 +145,7 @@ Comparison compare_captures(const Capture& actual, const Capture& expected,
     });
   };
   for_each_row_block(expected, reference_options(expected, 0, true), visit);
-  return pool.finish();
+  return pool.finish(tolerance);
 }
 
 }  // namespace attn_diag

@@ -370,6 +370,9 @@ TEST_CASE("what zeros would agree with as well is no verdict, unless zeros are r
     CHECK(c.answer() == answer);
   }
   c.tensors[0].zeros_err_over_bound = 0.11;
+  c.tensors[0].by_bound = false;  // a tolerance that was given is meant
+  CHECK(c.answer() == Answer::kAgrees);
+  c.tensors[0].by_bound = true;
   CHECK_THAT(why_not_judged(c), contains("an all-zeros o would agree as well, at 0.11 of what"));
   c.tensors[0].mismatched = 1;
   CHECK(c.answer() == Answer::kDiverges);

@@ -84,7 +84,7 @@ class DumpComparer {
       for (std::size_t i = 0; i < x_pool.work().size(); ++i) compare_tensor(i);
     else
       compare_under_computed_bounds();
-    Comparison comparison = x_pool.finish();
+    Comparison comparison = x_pool.finish(x_tolerance);
     note_inputs(comparison);
     return comparison;
   }

@@ -107,7 +107,7 @@ Comparison compare(const Capture& capture, const std::vector<Entry>& entries,
   parallel_for((all + kRowsAtOnce - 1) / kRowsAtOnce, threads, [&](std::int64_t i) {
     rows.compare(i * kRowsAtOnce, std::min(all, (i + 1) * kRowsAtOnce));
   });
-  return pool.finish();
+  return pool.finish(tolerance);
 }
 
 }  // namespace

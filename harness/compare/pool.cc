@@ -50,7 +50,7 @@ void AccumulatorPool::give_back(Set& set) {
   x_idle.push_back(&set);
 }
 
-Comparison AccumulatorPool::finish(std::optional<std::int64_t> asked) {
+Comparison AccumulatorPool::finish(const Tolerance& tolerance, std::optional<std::int64_t> asked) {
   Comparison comparison;
   bool said = false;
   for (const auto& set : x_sets)
@@ -59,7 +59,8 @@ Comparison AccumulatorPool::finish(std::optional<std::int64_t> asked) {
     std::vector<const CellAccumulator*> parts;
     for (const auto& set : x_sets) parts.push_back(&(*set)[t]);
     comparison.tensors.push_back(merge(x_work[t]->grid, std::move(x_work[t]->picture), parts));
-    const TensorComparison& merged = comparison.tensors.back();
+    TensorComparison& merged = comparison.tensors.back();
+    merged.by_bound = tolerance.use_bound;
     const std::int64_t wanted =
         asked ? *asked * x_work[t]->grid.row_cells : merged.compared + merged.unjudged;
     const std::int64_t unjudged = wanted - merged.compared;

@@ -33,7 +33,7 @@ class AccumulatorPool {
   void give_back(Set& set);
   // Merges all sets, none of them borrowed any more. Nothing can be added after it.
   // `asked`: the rows that were to be judged, where they were not all.
-  Comparison finish(std::optional<std::int64_t> asked = std::nullopt);
+  Comparison finish(const Tolerance& tolerance, std::optional<std::int64_t> asked = std::nullopt);
 
  private:
   const Capture& x_capture;

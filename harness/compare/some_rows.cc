@@ -94,7 +94,7 @@ Comparison compare_some_rows(const Capture& capture, const SomeRows& rows,
   reference::for_each_sampled_rows(capture.problem, capture.geometry, capture.arithmetic,
                                    {capture.q.data(), capture.k.data(), capture.v.data()}, options,
                                    rows.queries, visit);
-  return pool.finish(rows.count());
+  return pool.finish(tolerance, rows.count());
 }
 
 std::string some_rows_note(const SomeRows& rows, const Problem& problem) {

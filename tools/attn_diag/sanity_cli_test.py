@@ -192,7 +192,7 @@ class Moving(unittest.TestCase):
                 self.assertIn("asynchronous copies land", self.report(command, kernel, 1)["sanity"]["detail"])
             self.said("check", kernel, 1)
         # A wait would not help who should find what was there before.
-        self.assertIn("issued by another thread since the last barrier. read of", " ".join(self.said("check", "copied-over", 1).split()))
+        self.assertIn("issued by another thread since the last barrier. read of", " ".join(self.said("check", "copied-beside", 1, "--schedule reverse").split()))
 
     def test_the_check_that_a_report_asks_for_can_be_run_as_it_is(self):
         line = next(line for line in self.said("trace", "race", 1, "--async-copies late").splitlines()

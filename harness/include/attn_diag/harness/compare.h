@@ -58,6 +58,7 @@ struct TensorComparison {
   double max_err_over_bound = 0;  // +inf if an element cannot pass (NaN, wrong infinity, 0 bound)
   double max_ulp = 0;  // in the storage type, of cells whose bound leaves half its digits
   double zeros_err_over_bound = 0;  // what an all-zeros tensor would have scored
+  bool by_bound = true;             // Tolerance::use_bound; else who compares said what is allowed
   std::optional<Mismatch> first;    // lowest index
   std::optional<Mismatch> worst;    // largest err/limit
   std::array<std::int64_t, 5> max_abs_index{}, max_rel_index{};
