@@ -80,7 +80,15 @@ void settle_input_writes(const std::vector<InputWrite>& writes,
 void find_unwritten_outputs(const Experiment& experiment, const RunMemory& memory,
                             std::vector<host::CheckFinding>& findings) {
   const KernelInfo& info = experiment.kernel.info();
-  if (info.part != Part::kAttention) return;
+  // What ended a block is why the rest of it stored nothing.
+  const auto may_end_a_block = [](const host::CheckFinding& f) {
+    using enum host::CheckKind;
+    return f.kind == kOutOfBounds || f.kind == kUseAfterFree || f.kind == kMisaligned ||
+           f.kind == kLaunch;
+  };
+  if (info.part != Part::kAttention ||
+      std::any_of(findings.begin(), findings.end(), may_end_a_block))
+    return;
   const bool has_lse = info.conventions.lse != LseConvention::kNone;
   for (const Unwritten& unwritten :
        find_unwritten(experiment.problem, memory, has_lse, findings.empty())) {
