@@ -77,6 +77,7 @@ void settle_input_writes(const std::vector<InputWrite>& writes,
                    [](const auto& a, const auto& b) { return a.severity < b.severity; });
 }
 
+// Puts elements of the outputs that nobody has stored first.
 void find_unwritten_outputs(const Experiment& experiment, const RunMemory& memory,
                             std::vector<host::CheckFinding>& findings) {
   const KernelInfo& info = experiment.kernel.info();

@@ -53,8 +53,7 @@ std::string why_not_judged(const Comparison& comparison) {
     if (t.tensor == Tensor::kO && lets_zeros_pass(t))
       return fmt::format(
           "an all-zeros o would agree as well, at {:.2g} of what is allowed: declare no coarser "
-          "arithmetic "
-          "than the kernel's, or take fewer keys, other inputs or a smaller tolerance",
+          "arithmetic than the kernel's, or take fewer keys, other inputs or a smaller tolerance",
           t.zeros_err_over_bound);
   const std::int64_t judged = comparison.judged();
   std::int64_t cells = comparison.unjudged();

@@ -164,7 +164,7 @@ void WarpCollectives::complete_group(Warp& warp, unsigned warp_number, Warp::Gro
 
 void WarpCollectives::check_source(std::uintptr_t pc) const {
   const Fiber& fiber = x_block.current();
-  if (is_shuffle(op_of(fiber.call)) && (fiber.call & kReadsAbsentLane) != 0)
+  if ((fiber.call & kReadsAbsentLane) != 0)
     x_block.check()->absent_lane(x_block.current_thread(), source_of(fiber.call), fiber.mask, pc);
 }
 

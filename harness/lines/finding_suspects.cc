@@ -75,8 +75,8 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves, bool late_co
     return rank(*a) < rank(*b);
   });
   for (const host::CheckFinding* finding : x_errors) suspect_early_return(*finding);
-  for (const host::CheckFinding* finding : x_errors)
-    if (late_copies) suspect_waits(*finding);
+  if (late_copies)
+    for (const host::CheckFinding* finding : x_errors) suspect_waits(*finding);
   // Parts of shared memory that are used for one thing after the other overlap, and only want a barrier between.
   if (!suspect_missing_barrier() && !suspect_unpublished())
     for (const host::CheckFinding* finding : x_errors) suspect_overlap_of(*finding);

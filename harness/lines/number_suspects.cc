@@ -375,15 +375,16 @@ void NumberSuspects::suggest_heads_of_load(std::uint32_t loader, std::uint32_t r
   note_loaders();
   // The head is something that the place of q depends on, and what q's own place is made of is right.
   std::string of_q;
-  std::set<int> lines_of_q;
+  std::set<std::pair<std::string, int>> lines_of_q;
   for (const std::uint32_t one : x_loaders[0])
     for (const NamedLine& use : variables_in(site(one).uses, ',')) {
       of_q += use.sources;
-      lines_of_q.insert(use.line);
+      lines_of_q.emplace(file_of(one, use), use.line);
     }
   std::vector<NamedLine> heads = variables_in(site(loader).uses, ',');
   std::erase_if(heads, [&](const NamedLine& use) {
-    return use.sources.empty() || comes_of(use, "t") || lines_of_q.count(use.line) > 0 ||
+    return use.sources.empty() || comes_of(use, "t") ||
+           lines_of_q.count({file_of(loader, use), use.line}) > 0 ||
            use.sources.find_first_not_of(of_q) != use.sources.npos;
   });
   suggest_computed(loader, heads, "makes the place of what is of another head");

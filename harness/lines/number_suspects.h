@@ -135,12 +135,12 @@ class NumberSuspects : public Suspects {
   void suggest_unsummed(std::uint32_t row);
   // Whole scores and sums of the row that nobody takes further, where what has no meaning stands in their place.
   void suspect_dropped_scores(const Cause& cause);
-  // Where a thread made the score of a key again, and nobody that of another. 0: nowhere.
+  // Where a thread made the score of a key first and again, and nobody that of another. 0: nowhere.
   std::pair<std::uint32_t, std::uint32_t> repeated_score(std::uint32_t row) const;
   // Where the row of k that a score is made of was copied from the input, if it was loaded from there; else 0.
   std::uint32_t copy_of_k(std::uint32_t score) const;
-  // Its row of k was copied twice, to where that of another key belongs; else it is what reads it.
-  void suggest_copied_again(std::uint32_t row);
+  // `copy`: of a row of k, to where that of another key belongs.
+  void suggest_copied_again(std::uint32_t copy);
   void suggest_repeated_score(std::uint32_t row);
   void suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b);
   // Where a part that was only moved and rescaled since was summed.

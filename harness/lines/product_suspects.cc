@@ -13,10 +13,6 @@ namespace attn_diag::lines {
 void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b) {
   const std::uint32_t n = cause.node;
   const std::string why = ill_text(Ill::kTwice);
-  // Where rows of k are not loaded, others may be in their place.
-  if (!x_graph.whole_blocks) suggest_copied_again(cause.row);
-  if (!x_graph.whole_blocks && !loads_all(1, cause.row) && repeated_score(cause.row).second != 0)
-    suggest_loaders(1, lacks_text(1, cause.row));
   if (!x_graph.whole_blocks) suggest_repeated_score(cause.row);
   // An atomic addition adds the same sum twice: one of the threads should do it.
   if (op(n) == ValueOp::kAtomicAdd && a != 0 && b != 0 && a < n && b < n &&
@@ -212,39 +208,39 @@ std::pair<std::uint32_t, std::uint32_t> NumberSuspects::repeated_score(std::uint
   return {twice.first, twice.again};
 }
 
-void NumberSuspects::suggest_copied_again(std::uint32_t row) {
-  const auto [first, again] = repeated_score(row);
-  if (again == 0) return;
-  // Copied twice, its row lies where that of another key belongs; else it is what reads it.
-  if (const std::uint32_t input = copy_of_k(again); input != 0 && input != copy_of_k(first)) {
-    const std::string copies = "copies the row of one key again and again, and of others none";
-    const std::uint32_t s = node(input).site;
-    // Which tile it is all threads know alike. The nearest first.
-    std::vector<NamedLine> of_tile = variables_in(site(s).uses, ',');
-    std::erase_if(of_tile, [&](const NamedLine& use) {
-      const std::vector<Statement> around = x_text.statements_around(file_of(s, use), use.line);
-      const bool in_loop = std::any_of(around.begin(), around.end(),
-                                       [](const Statement& statement) { return statement.loop; });
-      return comes_of(use, "t") || use.constant || is_loop(text_of(s, use)) || !in_loop ||
-             makes_pointer(x_text.statement(file_of(s, use), use.line), use.name);
-    });
-    std::stable_sort(
-        of_tile.begin(), of_tile.end(),
-        [](const NamedLine& one, const NamedLine& other) { return one.line > other.line; });
-    for (const NamedLine& use : of_tile)
-      if (computes(text_of(s, use), use.name)) suggest(s, use, "says which tile is copied");
-    // Who names the place: a helper of assembly is given it.
-    const std::string& text = x_text.line(site(s).file, site(s).line);
-    if (has_name(text, {"asm"}) || text.find('[') == text.npos) suggest_callers(s, copies);
-    suggest_node(input, copies);
-    suggest_callers(s, copies);
-    suggest_uses(s, "makes the place of what is copied");
-  }
+void NumberSuspects::suggest_copied_again(std::uint32_t copy) {
+  const std::string why = "copies the row of one key again and again, and of others none";
+  const std::uint32_t s = node(copy).site;
+  // Which tile it is all threads know alike. The nearest first.
+  std::vector<NamedLine> of_tile = variables_in(site(s).uses, ',');
+  std::erase_if(of_tile, [&](const NamedLine& use) {
+    const std::vector<Statement> around = x_text.statements_around(file_of(s, use), use.line);
+    const bool in_loop = std::any_of(around.begin(), around.end(),
+                                     [](const Statement& statement) { return statement.loop; });
+    return comes_of(use, "t") || use.constant || is_loop(text_of(s, use)) || !in_loop ||
+           makes_pointer(x_text.statement(file_of(s, use), use.line), use.name);
+  });
+  std::stable_sort(
+      of_tile.begin(), of_tile.end(),
+      [](const NamedLine& one, const NamedLine& other) { return one.line > other.line; });
+  for (const NamedLine& use : of_tile)
+    if (computes(text_of(s, use), use.name)) suggest(s, use, "says which tile is copied");
+  // Who names the place: a helper of assembly is given it.
+  const std::string& text = x_text.line(site(s).file, site(s).line);
+  if (has_name(text, {"asm"}) || text.find('[') == text.npos) suggest_callers(s, why);
+  suggest_node(copy, why);
+  suggest_callers(s, why);
+  suggest_uses(s, "makes the place of what is copied");
 }
 
 void NumberSuspects::suggest_repeated_score(std::uint32_t row) {
-  const std::uint32_t again = repeated_score(row).second;
+  const auto [first, again] = repeated_score(row);
   if (again == 0) return;
+  // Copied twice, its row of k lies where that of another key belongs; else it is what reads it.
+  if (const std::uint32_t copy = copy_of_k(again); copy != 0 && copy != copy_of_k(first))
+    suggest_copied_again(copy);
+  // Where rows of k are not loaded, others may be in their place.
+  if (!loads_all(1, row)) suggest_loaders(1, lacks_text(1, row));
   x_out.what += "; its score was made again, where that of another key belongs";
   suggest_node(again, "makes the score of one key again and again, and of others none");
   suggest_uses(node(again).site, "is an operand");

@@ -451,11 +451,9 @@ void NumberSuspects::suggest_fallen_maximum(std::uint32_t before, std::uint32_t 
     return;
   const std::uint32_t made = exponential_in(part);
   if (made == 0) return;
-  const auto [most, whole] = subtracted(node(made).operand[0]);
-  static_cast<void>(whole);
-  // Who read it from other threads comes first.
-  for (std::uint32_t n = most; n != 0 && node(n).site != 0 && !node(n).is_input();
-       n = node(n).operand[0])
+  // Who reads it from other threads.
+  for (std::uint32_t n = subtracted(node(made).operand[0]).first;
+       n != 0 && node(n).site != 0 && !node(n).is_input(); n = node(n).operand[0])
     if (is_load(n) && x_text.is_shared(site(node(n).site).file, site(node(n).site).variable))
       suggest_node(n, "reads a maximum that is smaller than what keys before were relative to");
 }

@@ -64,9 +64,10 @@ void SumSuspects::suspect_store(const std::vector<Cause>& list) {
           suggest(s, test, "rounds down, and the last rows are those that lack");
   // Of loops in loops around the store the outermost takes rows, and others take what a row has.
   for (const std::uint32_t s : sites) {
+    if (!whole_rows || by_index || x_graph.whole_blocks) break;
     std::vector<Condition> loops = conditions_in(site(s).conditions);
     std::erase_if(loops, [](const Condition& condition) { return !condition.loop; });
-    if (whole_rows && !by_index && !x_graph.whole_blocks && loops.size() > 1)
+    if (loops.size() > 1)
       suggest_condition(s, loops.back(), "decides which rows are stored", false);
   }
   for (const std::uint32_t s : sites) {

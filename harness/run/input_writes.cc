@@ -15,22 +15,18 @@ std::optional<InputWrite> find_write(char name, const std::vector<std::byte>& gi
                                      std::int64_t heads, std::int64_t rows, std::int64_t width) {
   if (given.empty() || std::memcmp(given.data(), after.data(), given.size()) == 0)
     return std::nullopt;
-  const Strides strides = dense_strides(p.layout, heads, rows, width);
   const std::size_t size = size_of(p.dtype);
   InputWrite found;
   found.input = name;
-  for (std::int64_t b = 0; b < p.batch; ++b)
-    for (std::int64_t h = 0; h < heads; ++h)
-      for (std::int64_t i = 0; i < rows; ++i)
-        for (std::int64_t d = 0; d < width; ++d) {
-          const std::int64_t cell = b * strides.batch + h * strides.head + i * strides.seq + d;
-          const std::size_t at = static_cast<std::size_t>(cell) * size;
-          if (std::memcmp(given.data() + at, after.data() + at, size) == 0) continue;
-          if (found.cells++ > 0) continue;
-          found.index = {b, h, i, d};
-          found.before = load_element(given.data(), p.dtype, cell);
-          found.after = load_element(after.data(), p.dtype, cell);
-        }
+  for_each_element(p.layout, p.batch, heads, rows, width,
+                   [&](const auto& index, std::int64_t cell) {
+                     const std::size_t at = static_cast<std::size_t>(cell) * size;
+                     if (std::memcmp(given.data() + at, after.data() + at, size) == 0) return;
+                     if (found.cells++ > 0) return;
+                     found.index = index;
+                     found.before = load_element(given.data(), p.dtype, cell);
+                     found.after = load_element(after.data(), p.dtype, cell);
+                   });
   return found;
 }
 

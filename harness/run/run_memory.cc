@@ -211,22 +211,17 @@ std::vector<Unwritten> find_unwritten(const Problem& p, const RunMemory& memory,
   std::vector<Unwritten> out;
   const auto look = [&](Tensor tensor, const GuardedBuffer& buffer, DType dtype, Layout layout,
                         std::int64_t width) {
-    const Strides strides = dense_strides(layout, p.heads, p.seqlen_q, width);
     const std::size_t size = size_of(dtype);
     Unwritten found;
     found.tensor = tensor;
-    for (std::int64_t b = 0; b < p.batch; ++b)
-      for (std::int64_t h = 0; h < p.heads; ++h)
-        for (std::int64_t i = 0; i < p.seqlen_q; ++i)
-          for (std::int64_t d = 0; d < width; ++d) {
-            const std::int64_t cell = b * strides.batch + h * strides.head + i * strides.seq + d;
-            const std::byte* const at = buffer.data() + static_cast<std::size_t>(cell) * size;
-            const bool as_allocated =
-                or_as_allocated &&
-                std::all_of(at, at + size, [](std::byte byte) { return byte == std::byte{0xFF}; });
-            if ((as_allocated || is_poison(at, dtype)) && found.cells++ == 0)
-              found.index = {b, h, i, d};
-          }
+    for_each_element(
+        layout, p.batch, p.heads, p.seqlen_q, width, [&](const auto& index, std::int64_t cell) {
+          const std::byte* const at = buffer.data() + static_cast<std::size_t>(cell) * size;
+          const bool as_allocated =
+              or_as_allocated &&
+              std::all_of(at, at + size, [](std::byte byte) { return byte == std::byte{0xFF}; });
+          if ((as_allocated || is_poison(at, dtype)) && found.cells++ == 0) found.index = index;
+        });
     if (found.cells > 0) out.push_back(found);
   };
   look(Tensor::kO, memory.o, p.dtype, p.layout, p.head_dim_v);

@@ -23,6 +23,19 @@ struct Unwritten {
   std::array<std::int64_t, 4> index{};  // of the first
 };
 
+// visit(index, cell) of each element of a dense tensor, by batch, head, row and column; `cell` is its place in memory.
+template <class Visit>
+void for_each_element(Layout layout, std::int64_t batch, std::int64_t heads, std::int64_t rows,
+                      std::int64_t width, const Visit& visit) {
+  const Strides strides = dense_strides(layout, heads, rows, width);
+  for (std::int64_t b = 0; b < batch; ++b)
+    for (std::int64_t h = 0; h < heads; ++h)
+      for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t d = 0; d < width; ++d)
+          visit(std::array<std::int64_t, 4>{b, h, i, d},
+                b * strides.batch + h * strides.head + i * strides.seq + d);
+}
+
 // Queries times heads times batch.
 std::int64_t rows_of(const Problem& problem);
 

@@ -248,8 +248,7 @@ void BlockChecker::report_in_flight(const Entry& copy, const Now& now) {
     finding.message += ", issued by another thread since the last barrier";
     finding.advice =
         "If it should find what was there before, put __syncthreads() before the copy is issued; "
-        "if what the copy "
-        "brings, wait for its group, then __syncthreads()";
+        "if what the copy brings, wait for its group, then __syncthreads()";
   }
   // A thread that copied before the last barrier, as the others did, and waited behind it.
   const std::vector<WaitForCopies>& waits = x_thread[now.thread].waits;
