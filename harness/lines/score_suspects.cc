@@ -154,9 +154,11 @@ std::uint32_t NumberSuspects::exponential_of_number(std::uint32_t operand) const
       if (factor != 0) makers.push_back(made_by(factor));
   for (const std::uint32_t made : makers) {
     const bool is_exp = is_exponential(made);
-    // exp(0 - 0): a maximum of 0, as the score, is that of no key. Less a constant, where others make weights.
+    // exp(0 - 0): a maximum of 0, as the score, is that of no key. Less a constant, where others make weights;
+    // in whole blocks every key makes its weight there, and the sum knows which was masked.
     if (is_exp && x_terms[made].kind == TermKind::kNumber && node(made).operand[0] != 0 &&
-        (node(made).value == 1 || (node(made).value > 0 && makes_weights(node(made).site))))
+        (node(made).value == 1 ||
+         (!x_graph.whole_blocks && node(made).value > 0 && makes_weights(node(made).site))))
       return made;
   }
   return 0;
