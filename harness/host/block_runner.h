@@ -141,6 +141,10 @@ class __attribute__((visibility("hidden"))) BlockRunner final : public BlockCont
   void note_fence(bool device) {
     if (x_check != nullptr) x_check->fence(x_current->index.linear, device);
   }
+  // What the kernel calls memory that it was given.
+  void note_argument(const char* name, std::uintptr_t at) {
+    if (x_check != nullptr) x_plan->checker->name_memory(name, at);
+  }
   void note_shared_pointer(const char* name, const volatile void* pointer) {
     if (x_check != nullptr)
       x_check->shared_pointer(x_current->index.linear, name,

@@ -130,6 +130,7 @@ void* attn_diag_local_outside(const char* name, std::int64_t offset, std::uint64
                               std::uint64_t size, std::uint32_t word);
 void attn_diag_about(const char* name, const std::uint64_t* shape, std::int64_t offset,
                      std::uint32_t dimension);
+void attn_diag_argument(const char* name, const void* memory);
 void attn_diag_enter(std::uint32_t region);
 void attn_diag_join(std::uint32_t region);
 
@@ -174,6 +175,10 @@ void attn_diag_fence() { attn_diag::host::note_fence(); }
 void attn_diag_unseen(const char* what) {
   if (BlockRunner* runner = BlockRunner::current())
     runner->note_unseen(what, __builtin_return_address(0));
+}
+
+void attn_diag_argument(const char* name, const void* memory) {
+  if (BlockRunner* runner = BlockRunner::current()) runner->note_argument(name, address(memory));
 }
 
 void* attn_diag_local_outside(const char* name, std::int64_t offset, std::uint64_t bytes,

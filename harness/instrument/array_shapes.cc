@@ -13,6 +13,7 @@
 #include <string>
 
 #include "attn_diag_host/callouts.h"
+#include "harness/instrument/launched.h"
 
 namespace attn_diag::instrument {
 namespace {
@@ -171,6 +172,18 @@ class Indexed {
   const DataLayout& x_layout;
 };
 
+// A call of a call-out that returns nothing.
+void call(IRBuilder<>& builder, const char* callout, ArrayRef<Value*> arguments) {
+  SmallVector<Type*, 4> types;
+  for (const Value* argument : arguments) types.push_back(argument->getType());
+  Module& module = *builder.GetInsertBlock()->getModule();
+  builder
+      .CreateCall(module.getOrInsertFunction(
+                      callout, FunctionType::get(builder.getVoidTy(), types, false)),
+                  arguments)
+      ->setDoesNotThrow();
+}
+
 }  // namespace
 
 GlobalAlias* name_shape(GlobalVariable& variable) {
@@ -200,16 +213,33 @@ void tell_about(IRBuilder<>& builder, StringRef name, Type* type, Value* offset,
         new GlobalVariable(module, data->getType(), true, GlobalValue::PrivateLinkage, data),
         pointer);
   }
-  const std::array<Value*, 4> arguments = {
-      builder.CreatePointerCast(builder.CreateGlobalString(name), pointer), words, offset,
-      builder.getInt32(dimension)};
-  SmallVector<Type*, 4> types;
-  for (const Value* argument : arguments) types.push_back(argument->getType());
-  CallInst* const made = builder.CreateCall(
-      module.getOrInsertFunction(callouts::kAbout,
-                                 FunctionType::get(builder.getVoidTy(), types, false)),
-      arguments);
-  made->setDoesNotThrow();
+  call(builder, callouts::kAbout,
+       {builder.CreatePointerCast(builder.CreateGlobalString(name), pointer), words, offset,
+        builder.getInt32(dimension)});
+}
+
+bool tell_of_arguments(Module& module) {
+  // A template of the user's may launch what it is handed: whatever is named without being called may be a kernel.
+  SmallSetVector<Function*, 8> kernels = launched_functions(module);
+  for (Function& function : module)
+    if (!function.isDeclaration() && function.getReturnType()->isVoidTy() &&
+        function.hasAddressTaken())
+      kernels.insert(&function);
+  bool any = false;
+  for (Function* const kernel : kernels) {
+    IRBuilder<> builder(&*kernel->getEntryBlock().getFirstInsertionPt());
+    builder.SetCurrentDebugLocation(DebugLoc());
+    for (Argument& argument : kernel->args()) {
+      if (!argument.getType()->isPointerTy() || argument.hasByValAttr() || !argument.hasName())
+        continue;
+      auto* const pointer = PointerType::getUnqual(builder.getInt8Ty());
+      call(builder, callouts::kArgument,
+           {builder.CreatePointerCast(builder.CreateGlobalString(argument.getName()), pointer),
+            builder.CreatePointerCast(&argument, pointer)});
+      any = true;
+    }
+  }
+  return any;
 }
 
 bool tell_of_indices(Function& function, const DominatorTree& dominators) {

@@ -7,6 +7,7 @@
 #include <llvm/IR/GlobalAlias.h>
 #include <llvm/IR/GlobalVariable.h>
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
 
 namespace attn_diag::instrument {
 
@@ -20,6 +21,9 @@ void tell_about(llvm::IRBuilder<>& builder, llvm::StringRef name, llvm::Type* ty
 
 // Tells which variable the compiler's reports of indices are about. Early, while its tests are beside what they test.
 bool tell_of_indices(llvm::Function& function, const llvm::DominatorTree& dominators);
+
+// Tells what the kernels that are launched here call the memory that they are given.
+bool tell_of_arguments(llvm::Module& module);
 
 // Tells about local arrays before they are declared to the checker (attn_diag_host/check_hooks.h).
 bool tell_of_local_arrays(llvm::Function& function);

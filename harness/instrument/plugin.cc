@@ -95,6 +95,13 @@ struct TellOfIndices : PassInfoMixin<TellOfIndices> {
   static bool isRequired() { return true; }
 };
 
+struct TellOfArguments : PassInfoMixin<TellOfArguments> {
+  static PreservedAnalyses run(Module& module, ModuleAnalysisManager&) {
+    return tell_of_arguments(module) ? PreservedAnalyses::none() : PreservedAnalyses::all();
+  }
+  static bool isRequired() { return true; }
+};
+
 struct GuardVariables : PassInfoMixin<GuardVariables> {
   static PreservedAnalyses run(Module& module, ModuleAnalysisManager&) {
     return guard_variables(module) ? PreservedAnalyses::none() : PreservedAnalyses::all();
@@ -136,6 +143,7 @@ void add_passes(PassBuilder& builder) {
     each.addPass(LoopSimplifyPass());
     each.addPass(MarkRegions());
     passes.addPass(createModuleToFunctionPassAdaptor(std::move(each)));
+    passes.addPass(TellOfArguments());
   });
   builder.registerVectorizerStartEPCallback([](FunctionPassManager& passes, auto level) {
     if (level == decltype(level)::O0) return;

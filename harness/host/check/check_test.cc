@@ -423,6 +423,18 @@ TEST_CASE("memory of cudaMalloc is watched from its allocation to its end") {
   });
 }
 
+TEST_CASE("memory that an adapter allocates has the name that the kernel gives it") {
+  const CheckFinding found =
+      check_found(CheckKind::kUninitialisedRead, Severity::kError, [](Memory& m) {
+        void* memory = nullptr;
+        cudaMalloc(&memory, 64 * sizeof(int));
+        const cudaError_t error = checked::read_through(static_cast<int*>(memory), m.out.data(), 0);
+        cudaFree(memory);
+        return error;
+      });
+  CHECK(found.array == "data");
+}
+
 TEST_CASE("small allocations side by side do not forget what was written of one another") {
   constexpr std::size_t kBytes = 64 * sizeof(int), kMost = 16;
   // Each but `unset` is filled before the next is allocated; every fourth is freed and allocated again.

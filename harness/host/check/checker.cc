@@ -112,10 +112,21 @@ void mark_input(const void* memory, std::size_t bytes) {
 
 Checker::Checker(const CheckOptions& options) : x_options(options) {
   for (const Allocation& a : Allocations::instance().live())
-    register_memory(a.begin, a.bytes, numbered(memory_name(a.kind)), true);
+    register_allocation(a.begin, a.bytes, memory_name(a.kind), true);
 }
 
-std::string Checker::numbered(const std::string& what) { return concat(what, " #", ++x_allocated); }
+void Checker::register_allocation(std::uintptr_t begin, std::size_t bytes, const char* what,
+                                  bool initialised) {
+  const std::string number = concat(what, " #", ++x_allocated);
+  register_memory(begin, bytes, number, initialised);
+  if (const auto it = x_memory.find(begin); it != x_memory.end()) it->second.number = number;
+}
+
+void Checker::name_memory(const char* name, std::uintptr_t begin) {
+  const auto it = x_memory.find(begin);
+  if (it == x_memory.end() || it->second.number.empty()) return;
+  if (it->second.name == it->second.number) it->second.name = name;
+}
 
 void Checker::note_end(const std::vector<StackWord>& returns) {
   if (!x_ended_at.empty() || x_launches.empty()) return;
@@ -132,6 +143,8 @@ void Checker::begin_launch(const LaunchPlan& plan) {
   x_ended_at.clear();
   x_ignored.clear();
   x_handovers.clear();
+  for (auto& [begin, memory] : x_memory)
+    if (!memory.number.empty()) memory.name = memory.number;
   if (x_libraries.insert(plan.library.base).second)
     for (const StaticArray& variable : device_variables(plan.library)) {
       const std::uintptr_t begin = plan.library.base + variable.begin;

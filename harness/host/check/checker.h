@@ -30,6 +30,7 @@ struct WatchedMemory {
   std::size_t guard_bytes = 0;
   bool is_constant = false;
   ArrayShape shape;
+  std::string number;  // of memory that nobody has named: "device memory #3"
 };
 
 // An access as it was seen; lines are looked up later.
@@ -87,7 +88,11 @@ class Checker {
   // Memory of the host executor's device. Bytes that are not initialised are found when read.
   void register_memory(std::uintptr_t begin, std::size_t bytes, const std::string& name,
                        bool initialised);
-  std::string numbered(const std::string& what);  // "device memory #3"
+  // Allocated by whoever launches: "device memory #3", until a kernel names it.
+  void register_allocation(std::uintptr_t begin, std::size_t bytes, const char* what,
+                           bool initialised);
+  // The launched kernel's name for allocated memory that begins there; the first that it has.
+  void name_memory(const char* name, std::uintptr_t begin);
   void mark_freed(std::uintptr_t begin);
   void mark_initialised(std::uintptr_t begin, std::size_t bytes);
   ShadowPage& global_page(std::uintptr_t at) { return x_global.page(at); }

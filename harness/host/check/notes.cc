@@ -18,7 +18,7 @@ std::uintptr_t address_of(const void* p) { return reinterpret_cast<std::uintptr_
 
 void note_allocated(const void* memory, std::size_t bytes, const char* what, bool initialised) {
   if (Checker* const checker = checker_in_force())
-    checker->register_memory(address_of(memory), bytes, checker->numbered(what), initialised);
+    checker->register_allocation(address_of(memory), bytes, what, initialised);
 }
 
 void note_freed(const void* memory) {

@@ -32,6 +32,8 @@ inline constexpr const char* kLocalOutside = "attn_diag_local_outside";
 //   shape   of an array: number of extents, bytes of an element, the extents, 64 bits each; null: not known
 inline constexpr const char* kAbout = "attn_diag_about";
 inline constexpr const char* kLocalArray = "9attn_diag4host11local_arrayE";  // in the mangled name
+// Where a thread of a kernel begins: a pointer that the kernel was given: (name, pointer).
+inline constexpr const char* kArgument = "attn_diag_argument";
 inline constexpr const char* kEnter = "attn_diag_enter";                     // (region)
 inline constexpr const char* kJoin = "attn_diag_join";                       // (region)
 
