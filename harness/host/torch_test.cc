@@ -136,6 +136,21 @@ TEST_CASE("elements convert between types and devices") {
   CHECK(contains(refusal([&] { torch::Device("gpu"); }), "neither cpu nor cuda"));
 }
 
+TEST_CASE("sums over dims, of partial results as of a split-K kernel") {
+  const at::OptionalDeviceGuard guard(at::Device(torch::kCUDA));
+  auto x = torch::empty({2, 3, 2}, on_device(torch::kFloat32));
+  for (int i = 0; i < 12; ++i) x[i / 6][i / 2 % 3][i % 2].fill_(i);
+  const auto first = x.sum(0);
+  CHECK(first.sizes() == c10::IntArrayRef({3, 2}));
+  CHECK(first[1][0].item<float>() == 10);  // 2 + 8
+  CHECK(x.transpose(0, 2).sum(-1)[1][2].item<float>() == 5 + 11);
+  const auto kept = x.sum({0, 2}, true, torch::kFloat16);
+  CHECK(kept.sizes() == c10::IntArrayRef({1, 3, 1}));
+  CHECK(kept.scalar_type() == torch::kFloat16);
+  CHECK(kept[0][2][0].item<float>() == 4 + 5 + 10 + 11);
+  CHECK(torch::empty({4}, on_device(torch::kUInt64)).itemsize() == 8);
+}
+
 TEST_CASE("PyTorch's 16-bit types compute in float and round once") {
   const c10::Half a(1.5f), b(2.0f);
   c10::Half sum = a + b;

@@ -178,9 +178,9 @@ void call(IRBuilder<>& builder, const char* callout, ArrayRef<Value*> arguments)
   for (const Value* argument : arguments) types.push_back(argument->getType());
   Module& module = *builder.GetInsertBlock()->getModule();
   builder
-      .CreateCall(module.getOrInsertFunction(
-                      callout, FunctionType::get(builder.getVoidTy(), types, false)),
-                  arguments)
+      .CreateCall(
+          module.getOrInsertFunction(callout, FunctionType::get(builder.getVoidTy(), types, false)),
+          arguments)
       ->setDoesNotThrow();
 }
 

@@ -244,6 +244,27 @@ std::optional<std::vector<std::string>> shared_size_names(std::string_view launc
   return names;
 }
 
+bool rounds_blocks_down(std::string_view launch) {
+  const std::vector<Token> tokens = tokens_of(launch);
+  std::size_t i = 0;
+  while (i < tokens.size() && !tokens[i].is("<<<")) ++i;
+  int depth = 0;
+  for (++i; i < tokens.size(); ++i) {
+    if (tokens[i].is_any({"(", "{"})) ++depth;
+    if (tokens[i].is_any({")", "}"})) --depth;
+    if (depth < 0 || (depth == 0 && tokens[i].is(","))) return false;
+    if (!tokens[i].is("/")) continue;
+    // "(n + 31) / 32" is rounded up, "n / 32" and "(n * m) / 32" are not.
+    const std::size_t opens = parentheses_before(tokens, i);
+    const auto adds = [](const Token& token) { return token.is("+"); };
+    if (opens == 0 ? is_variable(tokens, i - 1)
+                   : std::none_of(tokens.begin() + static_cast<std::ptrdiff_t>(opens),
+                                  tokens.begin() + static_cast<std::ptrdiff_t>(i), adds))
+      return true;
+  }
+  return false;
+}
+
 bool launches(std::string_view line) { return line.find("<<<") != line.npos; }
 
 bool has_name(std::string_view line, const std::vector<std::string>& names) {

@@ -101,6 +101,8 @@ bool launches(std::string_view line);
 // The names in what a launch says of the size of dynamic shared memory: "n" of "k<<<grid, block, n * 4>>>(a)"; nullopt: it
 // says nothing of it.
 std::optional<std::vector<std::string>> shared_size_names(std::string_view launch);
+// Whether it has a number of blocks that is divided, and not rounded up: "k<<<n / 32, 32>>>(a)".
+bool rounds_blocks_down(std::string_view launch);
 // Whether the line has one of the names.
 bool has_name(std::string_view line, const std::vector<std::string>& names);
 // The variables that the test of the line compares as they are, by < or >: j and i of "if (j > i) continue;" and of

@@ -97,6 +97,14 @@ void explain(const Terms& terms, const std::vector<OutputElement>& elements, Lin
   const std::vector<Cause>* most = likeliest(false);
   const bool seen_in_right = most == nullptr;
   if (most == nullptr) most = likeliest(true);
+  // A row that stands for another, and rows made of two heads: what makes these comes first, and the other follows.
+  if (most != nullptr && most->front().what == What::kOtherRow)
+    for (const auto& [kind, list] : causes)
+      if (std::get<1>(kind) == Ill::kHeads && 2 * list.size() >= most->size() &&
+          list.front().node < most->front().node) {
+        most = &list;
+        break;
+      }
   out.answer = LineAnswer::kUnsure;
   if (most == nullptr) {
     out.fault = LineFault::kRounding;

@@ -86,7 +86,8 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves, bool late_co
   const bool index_first = has(host::CheckKind::kOutOfBounds);
   for (const host::CheckFinding* finding : x_errors)
     if (!index_first) suspect_waits(*finding);
-  for (const host::CheckFinding* finding : x_errors) suspect_guard(*finding);
+  for (const host::CheckFinding* finding : x_errors)
+    if (finding->written_above < 0) suspect_guard(*finding);
   for (const host::CheckFinding* finding : x_errors) {
     if (is_one_past(*finding) && is_offset_there(*finding))
       suspect_access(finding->access, finding->element, finding->message);
@@ -119,7 +120,7 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves, bool late_co
         !has(host::CheckKind::kOutOfBounds)) {
       if (strays(finding)) suspect_access(finding.access, array, finding.message);
       if (ends_early(finding)) suspect_ranges(finding);
-      suspect_left_out(finding);
+      suspect_reader_or_writers(finding);
     }
     // One row of an array, or one number.
     const auto row = static_cast<std::uint64_t>(x_attention.problem().head_dim);
@@ -255,7 +256,14 @@ void FindingSuspects::note_what_is_right_elsewhere() {
       if (finding->access.block != finding->other.block) return;
       only_stores = true;
     }
-    for (const std::uint32_t s : sites_of(finding->access)) accuse(s);
+    for (const std::uint32_t s : sites_of(finding->access)) {
+      accuse(s);
+      // What was read once unwritten is not found again where the next line reads it.
+      for (std::uint32_t other = 1; other < x_graph.sites.size(); ++other)
+        if (finding->kind == host::CheckKind::kUninitialisedRead && !site(s).variable.empty() &&
+            site(other).variable == site(s).variable && site(other).function == site(s).function)
+          accuse(other);
+    }
     for (const std::uint32_t s : sites_of(finding->other)) accuse(s);
     if (finding->kind == host::CheckKind::kUninitialisedRead)
       for (const std::uint32_t s : stores_before(*finding)) accuse(s);
@@ -416,7 +424,7 @@ void FindingSuspects::suspect_shared_place(const host::CheckFinding& finding) {
 bool FindingSuspects::points_into(std::uint32_t s, const std::string& array) {
   const std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
   return std::any_of(uses.begin(), uses.end(), [&](const NamedLine& use) {
-    return use.name == site(s).variable && text_of(s, use).find(array) != std::string::npos;
+    return use.name == site(s).variable && has_name(text_of(s, use), {array});
   });
 }
 
@@ -453,6 +461,22 @@ bool FindingSuspects::strays(const host::CheckFinding& read) {
   const std::vector<long> at = indices_of(read.element);
   const Problem& p = x_attention.problem();
   if (at.size() > 1 && at.back() >= std::max(p.head_dim, p.head_dim_v)) return true;
+  // Of what a kernel was given: by a pointer to another part.
+  if (read.space == "global" && read.array.find_first_of("# ") == std::string::npos) {
+    const std::vector<std::uint32_t> sites = sites_of(read.access);
+    const auto comes_of_it = [&](std::uint32_t s) {
+      const std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
+      return std::any_of(uses.begin(), uses.end(), [&](const NamedLine& use) {
+        return has_name(text_of(s, use), {read.array});
+      });
+    };
+    return !x_graph.whole_blocks && (!sites.empty() || read.access.places.size() > 1) &&
+           std::none_of(read.access.places.begin(), read.access.places.end(),
+                        [&](const host::SourcePlace& place) {
+                          return has_name(x_text.statement(place.file, place.line), {read.array});
+                        }) &&
+           std::none_of(sites.begin(), sites.end(), comes_of_it);
+  }
   if (read.space != "shared") return false;
   // By the name of another part of the array, which is stored to by its own name.
   bool own = false, other = false;
@@ -500,6 +524,55 @@ std::vector<std::uint32_t> FindingSuspects::stores_before(const host::CheckFindi
   return stores;
 }
 
+void FindingSuspects::suggest_few_blocks(const std::vector<std::uint32_t>& stores) {
+  std::set<std::string> files;
+  for (const ValueSite& s : x_graph.sites) files.insert(s.file);
+  for (const std::uint32_t s : stores)
+    for (const std::string& file : files)
+      for (const int line : x_text.lines_that_launch(file)) {
+        const std::string& launch = x_text.statement(file, line);
+        if (has_name(launch, {site(s).function.substr(0, site(s).function.find('<'))}) &&
+            rounds_blocks_down(launch))
+          suggest(file, "", line, 0, "", kBlocksAtLaunch);
+      }
+}
+
+void FindingSuspects::suspect_reader_or_writers(const host::CheckFinding& read) {
+  const bool below = read.written_below >= 0, above = read.written_above >= 0;
+  if (x_graph.whole_blocks || read.space != "global" || !(below || above))
+    return suspect_left_out(read);
+  const auto told_by = [&](const auto& act) {
+    std::vector<LineSuspect> before = std::exchange(x_out.suspects, {});
+    act();
+    return std::exchange(x_out.suspects, std::move(before));
+  };
+  suggest_few_blocks(stores_before(read));
+  const std::vector<LineSuspect> writers = told_by([&] { suspect_left_out(read); });
+  const std::vector<LineSuspect> reader = told_by([&] {
+    if (above) {
+      suspect_subscript(read);
+      for (const std::uint32_t s : sites_of(read.access)) {
+        std::vector<NamedLine> computed = variables_in(site(s).uses, ',');
+        std::erase_if(computed, [&](const NamedLine& use) { return is_loop(text_of(s, use)); });
+        suggest_computed(s, computed, "makes an index there");
+      }
+    }
+    suspect_limits(read.access);
+    suspect_makers(read.access, read.array);
+    suspect_site(read.access, read.array, false);
+  });
+  // Between what is written something was left out; past its end somebody reads too far. Or the other way round.
+  const std::vector<LineSuspect>&first = above ? writers : reader,
+        &second = above ? reader : writers;
+  for (std::size_t i = 0; i < std::max(first.size(), second.size()); ++i)
+    for (const std::vector<LineSuspect>* const list : {&first, &second})
+      if (i < list->size()) {
+        const LineSuspect& one = (*list)[i];
+        suggest(one.place.file, one.place.function, one.place.line, one.place.column,
+                one.place.variable, one.why);
+      }
+}
+
 void FindingSuspects::suspect_ranges(const host::CheckFinding& finding) {
   for (const std::uint32_t s : stores_before(finding))
     for (const Condition& condition : conditions_in(site(s).conditions))
@@ -522,6 +595,12 @@ void FindingSuspects::suggest_what_keeps_from(const std::vector<std::uint32_t>& 
 void FindingSuspects::suspect_left_out(const host::CheckFinding& finding) {
   const host::CheckAccess& read = finding.access;
   std::vector<std::uint32_t> stores = stores_before(finding);
+  // Who stored what lies beside it should have stored it as well.
+  if (!finding.writer.places.empty())
+    std::stable_partition(stores.begin(), stores.end(), [&](std::uint32_t s) {
+      return site(s).line == finding.writer.places.front().line &&
+             same_file(site(s).file, finding.writer.places.front().file);
+    });
   // "sum[i] += x;" reads itself.
   std::stable_partition(stores.begin(), stores.end(), [&](std::uint32_t s) {
     return read.places.empty() || site(s).line != read.places.front().line;

@@ -15,7 +15,9 @@
 
 namespace attn_diag::lines {
 
+// What a launch may be suspected of.
 inline constexpr const char* kSizeAtLaunch = "says how large dynamic shared memory is";
+inline constexpr const char* kBlocksAtLaunch = "may launch too few blocks";
 
 // {30, 32} of "sQ[30][32]".
 std::vector<long> indices_of(const std::string& element);
@@ -146,6 +148,10 @@ class FindingSuspects : public NumberSuspects {
   void suggest_stores_beside(const host::SourcePlace& at, const std::string& name);
   // The stores to an array, not the read: which element they leave out.
   void suspect_left_out(const host::CheckFinding& read);
+  // Launches of the kernels that store it, whose number of blocks is rounded down.
+  void suggest_few_blocks(const std::vector<std::uint32_t>& stores);
+  // The same, or who read it should not have: what is written of the array says which is likelier.
+  void suspect_reader_or_writers(const host::CheckFinding& read);
   void suspect_stores(const host::CheckFinding& read);
   std::vector<std::uint32_t> stores_before(const host::CheckFinding& read);
   // Whether a read of what nobody wrote is where no row of q, k or v goes, or in another part of an array than the one

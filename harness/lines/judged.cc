@@ -197,9 +197,10 @@ void finish(const WatchedRun& run, const Terms& terms, LineDivergence& out) {
   }
   SourceText text;
   suggest_by_text(text, run.graph, out);
-  // What launches a kernel says least of it, but for the size of its memory.
+  // What launches a kernel says least of it, but for the size of its memory, and how many blocks there are.
   std::stable_partition(out.suspects.begin(), out.suspects.end(), [&](const LineSuspect& one) {
-    return one.why == kSizeAtLaunch || !launches(text.statement(one.place.file, one.place.line));
+    return one.why == kSizeAtLaunch || one.why == kBlocksAtLaunch ||
+           !launches(text.statement(one.place.file, one.place.line));
   });
   // Inline assembly that others call as well is seldom what is wrong.
   const auto is_assembly = [&](const LineSuspect& one) {

@@ -525,8 +525,13 @@ void NumberSuspects::suspect_key_beyond(const Cause& cause, std::uint32_t a, std
   x_out.what += "; every key of the row has its own weight beside it";
   const std::string why = "lets what is no key through";
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
-    if (is_exponential(n) && x_terms[n].kind == TermKind::kWeight && x_terms[n].row == cause.row)
-      return suggest_masks_of_exponential(n, why);
+    if (is_exponential(n) && x_terms[n].kind == TermKind::kWeight && x_terms[n].row == cause.row) {
+      const std::size_t before = x_out.suspects.size();
+      suggest_masks_of_exponential(n, why);
+      // Without a mask a loop ends behind the last key.
+      if (x_out.suspects.size() == before) suggest_conditions_of_end(node(n).site, cause.row, why);
+      return;
+    }
 }
 
 }  // namespace attn_diag::lines

@@ -121,6 +121,31 @@ void Suspects::note_loaders() {
   x_loaders_known = true;
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
     if (node(n).is_input() && !is_host_copy(n)) x_loaders[x_terms[n].buffer].insert(node(n).site);
+  if (x_graph.whole_blocks) return;
+  // Who copies an input element by element, as an adapter does, makes no index: who loads the copy does.
+  for (std::set<std::uint32_t>& loaders : x_loaders) {
+    std::set<std::uint32_t> of_copies;
+    const std::set<std::uint32_t> all = loaders;
+    for (const std::uint32_t copier : all) {
+      if (!copies_elements(copier)) continue;
+      std::set<std::uint32_t> found;
+      for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+        if (const std::uint32_t from = is_load(n) ? node(n).operand[0] : 0;
+            from != 0 && op(from) == ValueOp::kStore && is_same_line(node(from).site, copier))
+          found.insert(node(n).site);
+      if (!found.empty()) loaders.erase(copier);
+      of_copies.merge(found);
+    }
+    loaders.merge(of_copies);
+  }
+}
+
+bool Suspects::copies_elements(std::uint32_t s) {
+  const std::string& text = x_text.line(site(s).file, site(s).line);
+  const std::vector<std::string> arrays = indexed_names(text), stored = stored_arrays(text);
+  return stored.size() == 1 && arrays.size() == 2 && is_plain_subscript(text, arrays[0]) &&
+         is_plain_subscript(text, arrays[1]) && subscript_names(text, arrays[0]).size() == 1 &&
+         subscript_names(text, arrays[0]) == subscript_names(text, arrays[1]);
 }
 
 bool Suspects::copies_input(unsigned buffer) const {

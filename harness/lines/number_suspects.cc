@@ -461,6 +461,25 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
             suggest_conditions(s, nullptr, "lets rows behind the last key through", false);
         suggest_heads_of_load(node(input).site, cause.row);
       }
+      // What a kernel before has kept of the inputs: where this one looks for it.
+      for (const std::uint32_t operand : {a, b}) {
+        if (x_graph.whole_blocks || operand == 0 || operand >= n || !is_load(operand) ||
+            node(operand).is_input())
+          continue;
+        const std::uint32_t s = node(operand).site;
+        if (x_text.is_shared(site(s).file, site(s).variable)) continue;
+        std::vector<NamedLine> places = variables_in(site(s).uses, ',');
+        std::erase_if(places, [&](const NamedLine& use) {
+          const std::string& text = text_of(s, use);
+          return !comes_of(use, "txyz") || is_loop(text) || text.find_first_of("*/%") == text.npos;
+        });
+        // A pointer is made of what says which head that is.
+        std::stable_partition(places.begin(), places.end(), [&](const NamedLine& use) {
+          return !makes_pointer(text_of(s, use), use.name);
+        });
+        for (const NamedLine& use : places)
+          suggest(s, use, "makes the place of what is of another head");
+      }
       return suggest_pair(n, a, b, cause.row, cause.ill);
     case Ill::kKeys:
       // Rows of k that are shifted by less than a row have other columns as well, whatever key they are of.
@@ -643,13 +662,20 @@ bool NumberSuspects::is_other_input(std::uint32_t n, std::uint32_t operand,
                                                : x_terms[by].kind == TermKind::kElement && of_v;
 }
 
-void NumberSuspects::suggest_index_of_store(std::uint32_t s) {
+// Whether what is assigned is made of one variable, as "lane = tid % 32".
+static bool is_of_one(const std::string& text) {
+  const std::size_t value = text.find('=');
+  return value != text.npos && variables_of(text.substr(value + 1)).size() <= 1;
+}
+
+void NumberSuspects::suggest_index_of_store(std::uint32_t s, bool of_thread) {
   const std::string& text = x_text.line(site(s).file, site(s).line);
   if (x_graph.whole_blocks || !is_plain_subscript(text, site(s).variable)) return;
   const std::vector<std::string> names = subscript_names(text, site(s).variable);
   for (const NamedLine& use : variables_in(site(s).uses, ','))
     if (has_name(use.name, names) && use.line != site(s).line && !is_loop(text_of(s, use)) &&
-        computes(text_of(s, use), use.name))
+        computes(text_of(s, use), use.name) &&
+        of_thread == (use.sources == "t" && is_of_one(text_of(s, use))))
       suggest(s, use, "makes the index by which it is stored");
 }
 
@@ -678,7 +704,7 @@ void NumberSuspects::suggest_moves_with_indices(std::uint32_t n, const std::stri
   const std::uint32_t made = made_by(n);
   for (std::uint32_t at = n; at != made && node(at).site != 0; at = node(at).operand[0])
     if (op(at) == ValueOp::kStore) {
-      suggest_index_of_store(node(at).site);
+      suggest_index_of_store(node(at).site, false);
       suggest_node(at, why);
     }
   for (std::uint32_t at = n; at != made && node(at).site != 0; at = node(at).operand[0]) {
@@ -686,6 +712,9 @@ void NumberSuspects::suggest_moves_with_indices(std::uint32_t n, const std::stri
     suggest_uses(node(at).site, "makes the index of an operand");
   }
   suggest_node(made, why);
+  // "lane = threadIdx.x % 32" is what it is.
+  for (std::uint32_t at = n; at != made && node(at).site != 0; at = node(at).operand[0])
+    if (op(at) == ValueOp::kStore) suggest_index_of_store(node(at).site, true);
 }
 
 void NumberSuspects::suggest_what_others_do(std::uint32_t n, std::uint32_t a, std::uint32_t b) {

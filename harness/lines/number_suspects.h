@@ -25,8 +25,8 @@ class NumberSuspects : public Suspects {
 
   // Two operands that do not fit together, each with the way it came.
   void suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32_t b, std::uint32_t row, Ill ill);
-  // What a store only names as its index: "kept[at] = x;".
-  void suggest_index_of_store(std::uint32_t site);
+  // What a store only names as its index: "kept[at] = x;". `of_thread`: what only says which thread it is, or all else.
+  void suggest_index_of_store(std::uint32_t site, bool of_thread);
   // Where a block takes k or v from what another kernel stored, and has none of the head of the row: what makes the head.
   void suggest_head_of_block(std::uint32_t n, std::uint32_t operand, std::uint32_t row,
                              const std::string& why);
@@ -143,6 +143,8 @@ class NumberSuspects : public Suspects {
   void suggest_copied_again(std::uint32_t copy);
   void suggest_repeated_score(std::uint32_t row);
   void suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b);
+  // A sum that begins with one of the parts that it adds.
+  void suggest_first_value(const Cause& cause, std::uint32_t a, std::uint32_t b);
   // Where a part that was only moved and rescaled since was summed.
   std::uint32_t summed_part(std::uint32_t part) const;
   // Two threads made the weight of one key: the guards by which each should have taken its own.
@@ -258,6 +260,8 @@ class NumberSuspects : public Suspects {
   // A key's weight is relative to less than what was added before it is: its maximum does not know of those keys.
   void suggest_fallen_maximum(std::uint32_t before, std::uint32_t part);
   // Of a weight times a code of v: what multiplied it with a scale.
+  // Where codes of an input are multiplied by what is the scale of some of them, and not of others.
+  void suggest_odd_scales(unsigned buffer);
   void suggest_scale_of_code(std::uint32_t part);
   void suspect_frames(std::uint32_t n, std::uint32_t a, std::uint32_t b, const std::string& why);
   // A sum so far is rescaled by exp(kept - maximum), but it is not relative to what was kept: the lines that kept it.

@@ -10,6 +10,41 @@
 
 namespace attn_diag::lines {
 
+void NumberSuspects::suggest_first_value(const Cause& cause, std::uint32_t a, std::uint32_t b) {
+  const std::uint32_t n = cause.node;
+  if (x_graph.whole_blocks || a == 0 || b == 0 || a >= n || b >= n) return;
+  // "r = mine;", and then "r += all[w];": one and the same, or made twice in the same way.
+  const auto is_of_keys = [&](std::uint32_t one, std::uint32_t set) {
+    const Term& term = x_terms[one];
+    return term.kind == TermKind::kWeight && term.set == set && x_terms.keys().count(term.set) > 1;
+  };
+  const std::uint32_t sum = op(n) == ValueOp::kFma ? node(n).operand[2] : a;
+  if (sum == 0 || sum >= n) return;
+  const bool is_same = sum == a
+                           ? made_by(a) == made_by(b) ||
+                                 (is_of_keys(b, x_terms[a].set) && is_of_keys(a, x_terms[b].set) &&
+                                  node(a).value == node(b).value)
+                           : is_of_keys(sum, x_terms[a].set) || is_of_keys(sum, x_terms[b].set);
+  if (!is_same) return;
+  const auto suggest_of = [&](const std::string& file, const std::string& function, int line) {
+    std::vector<std::string> names = assigned_names(x_text.statement(file, line));
+    names.push_back(site(cause.site).variable);
+    for (const std::string& name : names) {
+      const int declared = x_text.declared_above(file, line, name);
+      const std::string text = declared == 0 ? "" : x_text.statement(file, declared);
+      const std::size_t value = text.find('=');
+      if (declared == line || value == text.npos || variables_of(text.substr(value)).empty())
+        continue;
+      suggest(file, function, declared, 0, name, "begins with a part that is added again");
+      suggest(file, function, line, 0, name, "adds it to itself");
+    }
+  };
+  const ValueSite& at = site(cause.site);
+  suggest_of(at.file, at.function, at.line);
+  for (const NamedLine& call : lines_in(at.callers))
+    suggest_of(file_of(cause.site, call), "", call.line);
+}
+
 void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b) {
   const std::uint32_t n = cause.node;
   const std::string why = ill_text(Ill::kTwice);
@@ -28,6 +63,7 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
         x_text.line(site(cause.site).file, site(cause.site).line).find("shfl") != std::string::npos)
       suggest_node(n, "adds a number to itself");
   }
+  suggest_first_value(cause, a, b);
   suggest_same_key(a, b);
   for (const std::uint32_t operand : {a, b})
     if (const std::uint32_t leaf = leaf_of(cause.site, operand); leaf != 0 && is_shared(leaf))

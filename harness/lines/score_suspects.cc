@@ -460,6 +460,35 @@ void NumberSuspects::suggest_fallen_maximum(std::uint32_t before, std::uint32_t 
       suggest_node(n, "reads a maximum that is smaller than what keys before were relative to");
 }
 
+void NumberSuspects::suggest_odd_scales(unsigned buffer) {
+  struct Scaled {
+    std::set<long> factors;  // of what the code means, in thousandths
+    std::uint32_t node = 0, scale = 0;
+  };
+  std::map<std::uint32_t, Scaled> by_site;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (op(n) != ValueOp::kMultiply || term.kind != TermKind::kElement || term.buffer != buffer)
+      continue;
+    const std::uint32_t a = node(n).operand[0], b = node(n).operand[1];
+    const std::uint32_t scale = a != 0 && x_terms[a].kind == TermKind::kElement ? b : a;
+    if (scale == 0 || scale >= n || x_terms[scale].kind != TermKind::kNumber) continue;
+    Scaled& here = by_site[node(n).site];
+    here.factors.insert(std::lround(1000 * term.x));
+    here.node = n;
+    here.scale = scale;
+  }
+  // One factor for all is another matter.
+  for (const auto& [s, scaled] : by_site)
+    if (scaled.factors.size() > 1) {
+      const std::string why =
+          fmt::format("is not the scale of these codes of {}", buffer == 1 ? "k" : "v");
+      suggest_node(scaled.scale, why);
+      suggest_node(scaled.node, "multiplies a code with it");
+      suggest_uses(s, "makes that scale, or its index");
+    }
+}
+
 void NumberSuspects::suggest_scale_of_code(std::uint32_t part) {
   for (int steps = 0; steps < 16 && part != 0 && node(part).site != 0 && !is_exponential(part);
        ++steps) {
@@ -492,7 +521,10 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
   const std::uint32_t before = keys(a) >= keys(b) ? a : b;
   const std::uint32_t scaled = made_by(before);
   suggest_fallen_maximum(before, before == a ? b : a);
-  if (x_attention.is_coded(2)) suggest_scale_of_code(before == a ? b : a);
+  if (x_attention.is_coded(2)) {
+    suggest_odd_scales(2);
+    suggest_scale_of_code(before == a ? b : a);
+  }
   suggest_other_divisor(before);
   for (const std::uint32_t operand : {a, b})
     if (operand != 0 && operand < n && op(made_by(operand)) == ValueOp::kMultiply) {

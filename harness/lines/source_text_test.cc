@@ -106,6 +106,14 @@ TEST_CASE("what a launch says of the size of shared memory") {
   CHECK_FALSE(shared_size_names("k<<<grid, block>>>(q, k, v);").has_value());
 }
 
+TEST_CASE("a launch whose number of blocks is rounded down") {
+  CHECK(rounds_blocks_down("k<<<n / 32, 32>>>(a);"));
+  CHECK(rounds_blocks_down("k<4><<<dim3(heads, (n * m) / kRows), dim3(32, 4), 0, s>>>("));
+  CHECK_FALSE(rounds_blocks_down("k<<<dim3((n + 31) / 32, heads), dim3(32, n / 2)>>>(n / 2);"));
+  CHECK_FALSE(rounds_blocks_down("k<<<grid, 32, n / 4>>>(a);"));
+  CHECK_FALSE(rounds_blocks_down("x = n / 32;"));
+}
+
 TEST_CASE("the names that a line gives a value") {
   CHECK(assigned_names("const float p0 = ex2(s0 - m), p1 = ex2(s1);") ==
         std::vector<std::string>{"p0", "p1"});

@@ -234,8 +234,31 @@ void SumSuspects::put_blocks_first(std::vector<NamedLine>& uses) {
                         [](const NamedLine& use) { return comes_of(use, "xyz"); });
 }
 
-void SumSuspects::suspect_place(const Cause& cause, bool rows) {
+std::uint32_t SumSuspects::store_before_copies(std::uint32_t n, std::uint32_t s) {
+  for (int steps = 0; steps < 8 && !x_graph.whole_blocks; ++steps) {
+    if (!copies_elements(s)) return s;
+    // A load that knows who stored what it reads.
+    std::uint32_t from = n;
+    while (from != 0 && node(from).site != 0 && !node(from).is_input() &&
+           !(is_load(from) && node(from).operand[0] != 0 &&
+             op(node(from).operand[0]) == ValueOp::kStore)) {
+      std::uint32_t next = 0;
+      for (const std::uint32_t operand : node(from).operand)
+        if (operand != 0 && operand < from && x_terms[operand].kind != TermKind::kNumber)
+          next = operand;
+      if (next == 0 || !is_same_line(node(from).site, s)) return s;
+      from = next;
+    }
+    if (from == 0 || node(from).site == 0 || node(from).is_input()) return s;
+    n = node(from).operand[0];
+    s = node(n).site;
+  }
+  return s;
+}
+
+void SumSuspects::suspect_place(Cause cause, bool rows) {
   const Term& term = x_terms[cause.node];
+  cause.site = store_before_copies(cause.node, cause.site);
   if (rows)
     x_out.what = fmt::format("what is stored as o of {} was made of q of {}", query_text(cause.row),
                              query_text(term.row));

@@ -218,17 +218,87 @@ bool NumberSuspects::suggest_mask_of_others(std::uint32_t at, std::uint32_t row)
 
 void NumberSuspects::suspect_foreign_factor(const Cause& cause) {
   if (x_graph.whole_blocks) return;
+  // What is multiplied there: of matrices, all pairs.
+  using Pair = std::pair<std::uint32_t, std::uint32_t>;
+  const auto pairs_of = [&](std::uint32_t n) {
+    std::vector<Pair> pairs;
+    if (op(n) == ValueOp::kMultiply || op(n) == ValueOp::kFma)
+      pairs.emplace_back(node(n).operand[0], node(n).operand[1]);
+    if (op(n) == ValueOp::kProduct)
+      for (std::uint32_t i = 0; i < node(n).operand[2]; ++i) {
+        const std::uint32_t* pair = x_graph.products.data() + node(n).operand[1] + 2 * i;
+        pairs.emplace_back(pair[0], pair[1]);
+      }
+    return pairs;
+  };
   // The element that another thread, or another step, multiplies there.
   std::map<std::pair<std::uint32_t, unsigned>, std::uint32_t> known;  // by site
   const auto taken_elsewhere = [&](std::uint32_t at, unsigned buffer) -> std::uint32_t {
     const auto [place, is_new] = known.try_emplace({node(at).site, buffer});
     for (std::uint32_t n = 1; is_new && n < x_graph.nodes.size(); ++n)
       if (op(n) == op(at) && is_same_line(node(n).site, node(at).site))
-        for (const std::uint32_t one : {node(n).operand[0], node(n).operand[1]})
-          if (one != 0 && one < n && x_terms[one].kind == TermKind::kElement &&
-              x_terms[one].buffer == buffer)
-            return place->second = one;
+        for (const auto& [a, b] : pairs_of(n))
+          for (const std::uint32_t one : {a, b})
+            if (one != 0 && one < n && x_terms[one].kind == TermKind::kElement &&
+                x_terms[one].buffer == buffer)
+              return place->second = one;
     return place->second;
+  };
+  const auto suspect = [&](std::uint32_t n, std::uint32_t number, std::uint32_t other) {
+    if (number == 0 || other == 0 || number >= n || other >= n) return false;
+    const Term& term = x_terms[other];
+    const bool of_k = term.kind == TermKind::kElement && term.buffer == 0;
+    const bool of_v = term.kind == TermKind::kWeight && term.column == kNone;
+    if (x_terms[number].kind != TermKind::kNumber || node(number).value == 0 || !(of_k || of_v))
+      return false;
+    const std::uint32_t element = taken_elsewhere(n, of_k ? 1 : 2);
+    if (element == 0) return false;
+    if (of_k && suggest_mask_of_others(n, cause.row)) return true;
+    // One too many: what lets it through is at fault, not where it was read.
+    if (has_all_weights(cause.row)) return true;
+    const char* const input = of_k ? "k" : "v";
+    x_out.what = fmt::format("multiplies {} with {:.5g}, which is no element of {}",
+                             term_text(other), node(number).value, input);
+    const std::string why = fmt::format("reads what is no element of {}", input);
+    // An array of the thread's or the block's own was filled elsewhere; of a number that was loaded to it nothing is kept.
+    const ValueSite& at = site(node(number).site);
+    const int declared = x_text.declared_above(at.file, at.line, at.variable);
+    const std::vector<std::string> arrays =
+        declared == 0 ? std::vector<std::string>()
+                      : indexed_names(x_text.statement(at.file, declared));
+    const bool is_known = is_load(number) && op(n) != ValueOp::kProduct &&
+                          (made_by(number) != number ||
+                           std::find(arrays.begin(), arrays.end(), at.variable) == arrays.end());
+    const std::uint32_t from = is_known ? number : element;
+    // Other blocks read what they should: what is there of the block.
+    const std::uint32_t load = input_of(from);
+    if (const std::uint32_t s = node(load).site; s != 0) {
+      // "page = table[i]", and it is a page of nobody.
+      const std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
+      std::vector<std::string> entries;
+      for (const NamedLine& use : uses) {
+        const std::string& text = text_of(s, use);
+        const std::vector<std::string> made = assigned_names(text);
+        if (use.line == site(s).line || is_loop(text) ||
+            std::find(made.begin(), made.end(), use.name) == made.end())
+          continue;
+        for (const std::string& array : indexed_names(text))
+          for (const std::string& name : subscript_names(text, array)) entries.push_back(name);
+      }
+      std::vector<NamedLine> of_table = uses, of_block = uses;
+      std::erase_if(of_table, [&](const NamedLine& use) { return !has_name(use.name, entries); });
+      suggest_computed(s, of_table,
+                       fmt::format("makes the index of a table, by which it reads "
+                                   "what is no element of {}",
+                                   input));
+      std::erase_if(of_block, [](const NamedLine& use) { return !comes_of(use, "xyz"); });
+      suggest_computed(s, of_block,
+                       fmt::format("makes the place of what is no element of {}", input));
+      suggest_node(load, why);
+      suggest_indices(s, why);
+    }
+    suggest_moves_with_indices(from, why);
+    return true;
   };
   constexpr std::size_t kMost = 256;
   std::vector<std::uint32_t> left = {cause.node};
@@ -236,40 +306,10 @@ void NumberSuspects::suspect_foreign_factor(const Cause& cause) {
   while (!left.empty() && seen.size() < kMost) {
     const std::uint32_t n = left.back();
     left.pop_back();
-    if (n == 0 || node(n).site == 0 || node(n).is_input() || op(n) == ValueOp::kProduct ||
-        !seen.insert(n).second)
-      continue;
-    if (op(n) == ValueOp::kMultiply || op(n) == ValueOp::kFma)
-      for (unsigned i = 0; i < 2; ++i) {
-        const std::uint32_t number = node(n).operand[i], other = node(n).operand[1 - i];
-        if (number == 0 || other == 0 || number >= n || other >= n) continue;
-        const Term& term = x_terms[other];
-        const bool of_k = term.kind == TermKind::kElement && term.buffer == 0;
-        const bool of_v = term.kind == TermKind::kWeight && term.column == kNone;
-        if (x_terms[number].kind != TermKind::kNumber || node(number).value == 0 || !(of_k || of_v))
-          continue;
-        const std::uint32_t element = taken_elsewhere(n, of_k ? 1 : 2);
-        if (element == 0) continue;
-        if (of_k && suggest_mask_of_others(n, cause.row)) return;
-        // One too many: what lets it through is at fault, not where it was read.
-        if (has_all_weights(cause.row)) return;
-        const char* const input = of_k ? "k" : "v";
-        x_out.what = fmt::format("multiplies {} with {:.5g}, which is no element of {}",
-                                 term_text(other), node(number).value, input);
-        const std::string why = fmt::format("reads what is no element of {}", input);
-        const std::uint32_t from = is_load(number) ? number : element;
-        // Other blocks read what they should: what is there of the block.
-        const std::uint32_t load = input_of(from);
-        if (const std::uint32_t s = node(load).site; s != 0) {
-          std::vector<NamedLine> of_block = variables_in(site(s).uses, ',');
-          std::erase_if(of_block, [](const NamedLine& use) { return !comes_of(use, "xyz"); });
-          suggest_computed(s, of_block,
-                           fmt::format("makes the place of what is no element of {}", input));
-          suggest_node(load, why);
-          suggest_indices(s, why);
-        }
-        return suggest_moves_with_indices(from, why);
-      }
+    if (n == 0 || node(n).site == 0 || node(n).is_input() || !seen.insert(n).second) continue;
+    for (const auto& [a, b] : pairs_of(n))
+      if (suspect(n, a, b) || suspect(n, b, a)) return;
+    if (op(n) == ValueOp::kProduct) continue;
     for (const std::uint32_t operand : node(n).operand)
       if (operand != 0 && operand < n) left.push_back(operand);
   }

@@ -7,6 +7,8 @@
 namespace attn_diag::report {
 namespace {
 
+constexpr const char* kEarlyCopy = "an asynchronous copy is used before it has landed";
+
 // What the checker did not find, it may not have seen; what no kernel loads can still come out, where nothing stores it.
 std::string kind_of(GivenMemory memory, const std::optional<Sanity::Checked>& checked) {
   const bool asked = checked.has_value(), found = asked && checked->unwritten;
@@ -25,7 +27,9 @@ std::string kind_of(GivenMemory memory, const std::optional<Sanity::Checked>& ch
                  ? "an uninitialised read"
                  : "an uninitialised read, or cells of o or lse that nothing stores";
     case GivenMemory::kShared:
-      return "an uninitialised read, or one before another thread has written";
+      return asked && checked->early_copy
+                 ? kEarlyCopy
+                 : "an uninitialised read, or one before another thread has written";
     default:
       return "a read outside the buffer";
   }
@@ -35,6 +39,7 @@ std::string order_cause(const std::optional<Sanity::Checked>& checked) {
   const std::string any = "a race, or a read of what nobody wrote";
   if (!checked) return any;
   if (checked->race) return "a race";
+  if (checked->early_copy) return kEarlyCopy;
   if (checked->unwritten) return "a read of what nobody wrote";
   return checked->other.empty() ? any + ", though attn-diag check finds neither"
                                 : "attn-diag check finds this: " + checked->other;
@@ -69,6 +74,9 @@ const char* json_name(SanityFinding finding) {
 std::string sanity_headline(const Sanity& sanity) {
   if (sanity.finding == SanityFinding::kBlocksRace)
     return "blocks race for the same memory, and the result is up to which of them comes first";
+  if (sanity.unsound() && sanity.by_copies)
+    return "the result depends on when asynchronous copies land: one is read too early, or was "
+           "issued too early";
   if (sanity.unsound() && sanity.finding == SanityFinding::kDependsOnOrder)
     return "the result depends on the order in which threads run: " + order_cause(sanity.checked);
   if (sanity.unsound() && sanity.finding == SanityFinding::kMoves)
@@ -87,7 +95,10 @@ std::string standing_text(const Sanity& sanity, const std::string& where) {
   if (!where.empty()) return fmt::format("; {}, where it holds still, {}", calm, where);
   switch (sanity.on_gpu) {
     case OnGpu::kRight:
-      return fmt::format("; right {}, and so most likely on a GPU today", calm);
+      return fmt::format("; right {}, and so most likely on a GPU today{}", calm,
+                         sanity.finding == SanityFinding::kReadsUnwritten
+                             ? ", but not in memory that was used before"
+                             : "");
     case OnGpu::kWrong:
       return sanity.calm->right ? fmt::format("; right {}, but most likely wrong on a GPU", calm)
                                 : fmt::format("; wrong {}, too, and so most likely on a GPU", calm);

@@ -52,8 +52,22 @@ TEST_CASE("what check finds says why a result moves") {
   s.finding = SanityFinding::kDependsOnOrder;
   CHECK_THAT(sanity_headline(s),
              Catch::Matchers::EndsWith("threads run: a read of what nobody wrote"));
+  s.checked->early_copy = true;
+  CHECK_THAT(
+      sanity_headline(s),
+      Catch::Matchers::EndsWith("threads run: an asynchronous copy is used before it has landed"));
   s.checked->race = true;
   CHECK_THAT(sanity_headline(s), Catch::Matchers::EndsWith("threads run: a race"));
+  s.by_copies = true;
+  CHECK_THAT(sanity_headline(s), contains("depends on when asynchronous copies land"));
+  CHECK_THAT(sanity_headline(s), !contains("order"));
+  s = moved_by(GivenMemory::kShared);
+  s.checked = Sanity::Checked{};
+  CHECK_THAT(sanity_headline(s), contains("an uninitialised read, or one before another thread"));
+  s.checked->early_copy = true;
+  CHECK_THAT(sanity_headline(s), contains("an asynchronous copy is used before it has landed"));
+  s = moved_by(GivenMemory::kAllocated);
+  s.finding = SanityFinding::kDependsOnOrder;
   s.checked = Sanity::Checked{};
   CHECK_THAT(sanity_headline(s), Catch::Matchers::EndsWith("though attn-diag check finds neither"));
   s.checked->other = "an index is too large";
@@ -87,7 +101,8 @@ TEST_CASE("of a result that moves it is said what a GPU most likely makes of it"
   s.on_gpu = OnGpu::kRight;
   CHECK(s.latent());
   CHECK(standing_text(s) ==
-        "; right with zeros in the workspace, and so most likely on a GPU today");
+        "; right with zeros in the workspace, and so most likely on a GPU today, but not in memory "
+        "that was used before");
   CHECK(to_json(s, "c")["latent"] == true);
   CHECK(to_json(s, "c")["on_gpu"] == "right");
   s.on_gpu = OnGpu::kWrong;

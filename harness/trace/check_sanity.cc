@@ -144,6 +144,7 @@ class Check {
     }
     if (same && !by_order) return call_steady(sanity, x_trials.runs(), x_on_gpu);
     sanity.finding = !unsteady && by_order ? SanityFinding::kDependsOnOrder : SanityFinding::kMoves;
+    sanity.by_copies = x_by_copies && out.schedules.finding == ScheduleFinding::kSame;
     sanity.within_bounds = x_trials.within_bounds();
     // A thread that reads too early reads what was there before: that the bytes matter then follows from the order.
     sanity.detail =

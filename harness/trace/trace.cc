@@ -145,9 +145,10 @@ class Tracer {
     Sanity::Checked out;
     for (const host::CheckFinding& one : findings) {
       if (one.severity == host::Severity::kBenign) continue;
-      if (one.kind == CheckKind::kRace || one.kind == CheckKind::kMissingFence ||
-          one.kind == CheckKind::kAsyncCopy)
+      if (one.kind == CheckKind::kRace || one.kind == CheckKind::kMissingFence)
         out.race = true;
+      else if (one.kind == CheckKind::kAsyncCopy)
+        out.early_copy = true;
       else if (one.kind == CheckKind::kUninitialisedRead)
         out.unwritten = true;
       else if (out.other.empty())

@@ -94,7 +94,34 @@ MASKED_LATER = (
     "      }\n",
 )
 
+# The pages of a sequence lie among those of nobody, which are full of 3.
+PAGES_OF_NOBODY = [("num_pages = batch * pages_per_seq;", "num_pages = 2 * batch * pages_per_seq;"),
+                   ("  cudaMalloc(&block_table,", "  cudaMemset(k_cache, 0x40, cache_bytes);\n  cudaMemset(v_cache, 0x40, cache_bytes);\n  cudaMalloc(&block_table,")]
+# A kernel that copies q before and o behind.
+COPIED = [("// Fills the cache", "__global__ void copied(float *to, const float *from, int n) {\n  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                                 "  if (i < n) to[i] = from[i];\n}\n\n// Fills the cache"),
+          ("  cudaMalloc(&k_cache,", "  const int n = batch * heads * q_len * HEAD_SIZE;\n  float *own_q, *own_o;\n  cudaMalloc(&own_q, sizeof(float) * n);\n"
+                                     "  cudaMalloc(&own_o, sizeof(float) * n);\n  copied<<<(n + 127) / 128, 128, 0, stream>>>(own_q, q, n);\n  cudaMalloc(&k_cache,"),
+          ("      out, lse, q, k_cache", "      own_o, lse, own_q, k_cache"),
+          ("  cudaStreamSynchronize(stream);", "  copied<<<(n + 127) / 128, 128, 0, stream>>>(out, own_o, n);\n  cudaStreamSynchronize(stream);")]
+
 EDITS = {
+    "the entry of a table that names the pages": (
+        "paged_kv", "--dtype fp32 --heads 2 --kv-heads 1 --seqlen-q 1 --seqlen-k 48 --head-dim 32",
+        *several("paged_kv/paged_attention.cu", *PAGES_OF_NOBODY,
+                 ("    const int next_page = i + 1 < pages_per_seq ? pages[i + 1] : 0;",
+                  "    const int entry = i + 1 + pages_per_seq;\n    const int next_page = i + 1 < pages_per_seq ? pages[entry] : 0;")),
+        "entry = i + 1 + pages_per_seq", 1, False),
+    "the end of a loop behind the last key": (
+        "paged_kv", "--dtype fp32 --heads 2 --kv-heads 1 --seqlen-q 1 --seqlen-k 40 --head-dim 32",
+        *several("paged_kv/paged_attention.cu", *PAGES_OF_NOBODY, ("context_len - i * PAGE_SIZE)", "context_len - i)")),
+        "context_len - i)", 1, False),
+    "the head of what was copied before": (
+        "paged_kv", "--dtype fp32 --heads 4 --kv-heads 2 --seqlen-q 1 --seqlen-k 40 --head-dim 32",
+        *several("paged_kv/paged_attention.cu", *COPIED,
+                 ("  const float q_lane = q[q_at + lane];",
+                  "  const int q_from = ((seq * heads + head % 2 * kv_heads + head / 2) * q_len + row) * HEAD_SIZE;\n  const float q_lane = q[q_from + lane];")),
+        "q_from = ((seq", 2, False),
     "the number that a line multiplies by": ("mask_functors", "--dtype fp32 --seqlen-q 33 --seqlen-k 20 --head-dim 16 --mask causal:bottom_right",
                                              "log2e = 1.4426950408889634f", "log2e = 0.f", "log2e = 0.f", 3, False),
     "a loop whose body is empty": ("macro_launch", "--dtype fp32 --seqlen-q 3 --seqlen-k 33 --head-dim 32",
@@ -604,6 +631,8 @@ CHECKED_EDITS = {
                                                         "ptx::mbar_wait((round - 1) & 1, ptx::smem_u32(&empty[s]));", "mbar_wait((round", 1, False),
     "a loop in which a helper waits in vain": ("mbarrier_ring", 0, "for (int t = 0; t < tiles; t++) {\n      const int s = t % STAGES, round",
                                                "for (int t = 1; t < tiles; t++) {\n      const int s = t % STAGES, round", "int t = 1;", 3, False),
+    "a launch of too few blocks": ("streams_async", "--dtype fp32 --heads 2 --seqlen-q 6 --seqlen-k 33 --head-dim 20",
+                                   "probabilities<<<(sq + 3) / 4,", "probabilities<<<sq / 4,", "probabilities<<<sq / 4", 1, False),
     "one key too many of a page, which nobody wrote": ("paged_kv", 0, *ONE_TOO_MANY, "bool valid = t <= tokens", 1, False),
     "a guard by which all others are right": ("persistent_queue", "--heads 4 --kv-heads 2 --seqlen-q 17 --seqlen-k 33 --head-dim 32",
         "((size_t)kv_head * w.sk + j)",
@@ -787,11 +816,15 @@ class LinesTest(unittest.TestCase):
                 self.assertEqual((lines["answer"], lines["suspects"]), ("none", []), lines["reason"])
                 self.assertGreater(lines["right"], 0)
                 self.assertEqual(lines["understood"], lines["right"])
-        for old, new in (("dot *= k_scales[token_base + t]", "dot *= v_scales[token_base + t]"),
-                         ("p * v_scales[token_base + t]", "p * v_scales[t]"),
-                         ("k = k_cache + (token_base + t) * HeadDim + lane * VPT", "k = k_cache + (token_base + t) * HeadDim + lane")):
+        first, second = "first/09_int8_kv_decode", "second/12_int8_kv_decode"
+        for name, old, new in ((first, "dot *= k_scales[token_base + t]", "dot *= v_scales[token_base + t]"),
+                               (first, "p * v_scales[token_base + t]", "p * v_scales[t]"),
+                               (first, "k = k_cache + (token_base + t) * HeadDim + lane * VPT", "k = k_cache + (token_base + t) * HeadDim + lane"),
+                               (second, "+ pv * (float)vv[i]", "+ p * ((float)vv[i] * kc.scale[tok])"),
+                               # A sum that begins with what is added again.
+                               (second, "float acc = 0.f;", "float acc = part[0].o[d] * __expf(part[0].m - M);")):
             with self.subTest(new):
-                self.build_coded("first/09_int8_kv_decode", old, new)
+                self.build_coded(name, old, new)
                 lines = self.trace(case)["line_divergence"]
                 self.assertIn(new, lines["suspects"][0]["text"], lines["what"])
 

@@ -47,7 +47,7 @@ class Sanity(unittest.TestCase):
         self.assertEqual(text.splitlines()[0],
                          "LATENT: the result depends on what was in the workspace before the run: an "
                          "uninitialised read; right with zeros in the workspace, and so most likely on a GPU "
-                         "today")
+                         "today, but not in memory that was used before")
         self.assertIn("Find the lines: " + PROGRAM + " check --kernel ./mine.so:reads-workspace", text)
         self.assertNotIn("Pattern of", text)  # no formula for what moves
 

@@ -87,10 +87,12 @@ void BlockChecker::name_memory(SeenFinding& finding, std::uintptr_t at, unsigned
     }
     return;
   }
+  finding.at = at;
   if (const WatchedMemory* allocation = x_checker->nearest(at)) {
-    finding.array = allocation->name;
+    const WatchedMemory::Part part = allocation->part_of(at);
+    finding.array = part.name;
     finding.shape = allocation->shape;
-    finding.offset = static_cast<std::int64_t>(at - allocation->begin);
+    finding.offset = static_cast<std::int64_t>(at - part.begin);
   }
 }
 

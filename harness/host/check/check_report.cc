@@ -64,6 +64,20 @@ bool is_of_compilers_load(const SeenFinding& seen, const SourceLines& lines) {
   return is(seen.access) || (seen.has_other && is(seen.other));
 }
 
+// Which of two accesses came first is up to the schedule; between which lines a barrier can stand is not.
+void name_lines_to_part(CheckFinding& finding) {
+  constexpr std::string_view kPut = "Put __syncthreads() between the ";
+  if (finding.kind != CheckKind::kRace || !finding.has_other || finding.access.places.empty() ||
+      finding.other.places.empty() || !finding.advice.starts_with(kPut) ||
+      finding.advice.find(" the wait ") != std::string::npos)
+    return;
+  const SourcePlace &a = finding.access.places.front(), &b = finding.other.places.front();
+  if (a.file != b.file || a.function != b.function || a.line == b.line) return;
+  finding.advice =
+      concat("Put __syncthreads() between line ", std::min(a.line, b.line), " and line ",
+             std::max(a.line, b.line), "; in a loop, between its steps as well");
+}
+
 void sort_by_severity(std::vector<CheckFinding>& findings) {
   std::stable_sort(findings.begin(), findings.end(),
                    [](const CheckFinding& a, const CheckFinding& b) {
@@ -127,6 +141,7 @@ CheckReport Checker::report() const {
     offsets.insert(seen.access.pc);
     if (seen.has_other) offsets.insert(seen.other.pc);
     if (seen.wait) offsets.insert(seen.wait->pc);
+    if (seen.writer) offsets.insert(*seen.writer);
   }
   for (const EndedLaunch& ended : x_ended_launches)
     for (const StackWord& word : ended.returns)
@@ -191,8 +206,12 @@ CheckReport Checker::report() const {
     if (seen.returned.count > 0)
       finding.returned_before = {seen.returned.file, seen.returned.line, ""};
     if (seen.wait) finding.wait = resolve(*seen.wait, launch);
+    if (seen.writer) place(finding.writer, *seen.writer, launch);
+    finding.written_below = seen.written_below;
+    finding.written_above = seen.written_above;
     finding.message = seen.message;
     finding.advice = seen.advice;
+    name_lines_to_part(finding);
     if (finding.severity == Severity::kError && is_of_compilers_load(seen, lines[launch.library])) {
       finding.severity = Severity::kLatent;
       finding.message +=

@@ -136,6 +136,9 @@ TEST_CASE("a missing barrier is a race of the two lines, under every schedule") 
   CHECK(found.space == "shared");
   CHECK(found.access.thread[0] / 32 != found.other.thread[0] / 32);
   CHECK(found.folded > 0);
+  CHECK_THAT(found.advice,
+             Catch::Matchers::Contains("between line " + std::to_string(line_of("store")) +
+                                       " and line " + std::to_string(line_of("load"))));
 }
 
 TEST_CASE(
@@ -423,6 +426,35 @@ TEST_CASE("memory of cudaMalloc is watched from its allocation to its end") {
   });
 }
 
+TEST_CASE("of memory that was read unwritten it is told what of it is written") {
+  constexpr std::size_t kCount = 64;
+  const auto found_with = [&](std::size_t from, std::size_t to) {
+    return check_found(CheckKind::kUninitialisedRead, Severity::kError, [=](Memory& m) {
+      void* memory = nullptr;
+      cudaMalloc(&memory, kCount * sizeof(int));
+      std::vector<int> zeros(kCount);
+      auto* const numbers = static_cast<int*>(memory);
+      cudaMemcpy(numbers, zeros.data(), from * sizeof(int), cudaMemcpyHostToDevice);
+      cudaMemcpy(numbers + to, zeros.data(), (kCount - to) * sizeof(int), cudaMemcpyHostToDevice);
+      const cudaError_t error = checked::read_through(numbers, m.out.data(), 0);
+      cudaFree(memory);
+      return error;
+    });
+  };
+  const CheckFinding between = found_with(10, 20);
+  CHECK(between.written_below == 40);
+  CHECK(between.written_above == 80);
+  CHECK_THAT(between.advice, Catch::Matchers::Contains("before element 10, and from element 20"));
+  const CheckFinding behind = found_with(32, kCount);
+  CHECK(behind.written_below == 128);
+  CHECK(behind.written_above == -1);
+  CHECK_THAT(behind.advice, Catch::Matchers::Contains("nothing from there on: read no further"));
+  const CheckFinding before = found_with(0, 8);
+  CHECK(before.written_below == -1);
+  CHECK(before.written_above == 32);
+  CHECK_THAT(found_with(0, kCount).advice, Catch::Matchers::Contains("Write it first"));
+}
+
 TEST_CASE("memory that an adapter allocates has the name that the kernel gives it") {
   const CheckFinding found =
       check_found(CheckKind::kUninitialisedRead, Severity::kError, [](Memory& m) {
@@ -433,6 +465,19 @@ TEST_CASE("memory that an adapter allocates has the name that the kernel gives i
         return error;
       });
   CHECK(found.array == "data");
+  CHECK(found.offset == 0);
+  // Of a part that was taken out of it the part's, too.
+  const CheckFinding part =
+      check_found(CheckKind::kUninitialisedRead, Severity::kError, [](Memory&) {
+        void* memory = nullptr;
+        cudaMalloc(&memory, 128 * sizeof(int));
+        auto* const numbers = static_cast<int*>(memory);
+        const cudaError_t error = checked::read_through(numbers + 64, numbers, 0);
+        cudaFree(memory);
+        return error;
+      });
+  CHECK(part.array == "data");
+  CHECK(part.offset == 0);
 }
 
 TEST_CASE("small allocations side by side do not forget what was written of one another") {

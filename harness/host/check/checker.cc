@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "harness/host/allocations.h"
@@ -52,6 +53,13 @@ int look_in_image(dl_phdr_info* info, std::size_t, void* data) {
       search.found = true;
   }
   return search.found ? 1 : 0;
+}
+
+// "element 511", of the size of the access; else "byte 2046".
+std::string element_text(const SeenFinding& finding, std::int64_t offset) {
+  const auto bytes = static_cast<std::int64_t>(finding.access.bytes);
+  return bytes > 0 && offset % bytes == 0 ? concat("element ", offset / bytes)
+                                          : concat("byte ", offset);
 }
 
 }  // namespace
@@ -122,10 +130,24 @@ void Checker::register_allocation(std::uintptr_t begin, std::size_t bytes, const
   if (const auto it = x_memory.find(begin); it != x_memory.end()) it->second.number = number;
 }
 
-void Checker::name_memory(const char* name, std::uintptr_t begin) {
-  const auto it = x_memory.find(begin);
-  if (it == x_memory.end() || it->second.number.empty()) return;
-  if (it->second.name == it->second.number) it->second.name = name;
+void Checker::name_memory(const char* name, std::uintptr_t at) {
+  const auto after = x_memory.upper_bound(at);
+  if (after == x_memory.begin()) return;
+  WatchedMemory& memory = std::prev(after)->second;
+  if (memory.number.empty() || at - memory.begin >= memory.bytes ||
+      !memory.parts.try_emplace(at, name).second)
+    return;
+  const bool is_whole = memory.parts.size() == 1 && at == memory.begin;
+  memory.name = is_whole ? name : memory.number;
+}
+
+WatchedMemory::Part WatchedMemory::part_of(std::uintptr_t at) const {
+  const std::uintptr_t past = begin + bytes;
+  if (parts.empty()) return {name, begin, past};
+  const auto after = parts.upper_bound(at);
+  const std::uintptr_t end = after == parts.end() ? past : after->first;
+  if (after == parts.begin()) return {number, begin, end};
+  return {std::prev(after)->second, std::prev(after)->first, end};
 }
 
 void Checker::note_end(const std::vector<StackWord>& returns) {
@@ -144,7 +166,10 @@ void Checker::begin_launch(const LaunchPlan& plan) {
   x_ignored.clear();
   x_handovers.clear();
   for (auto& [begin, memory] : x_memory)
-    if (!memory.number.empty()) memory.name = memory.number;
+    if (!memory.number.empty()) {
+      memory.name = memory.number;
+      memory.parts.clear();
+    }
   if (x_libraries.insert(plan.library.base).second)
     for (const StaticArray& variable : device_variables(plan.library)) {
       const std::uintptr_t begin = plan.library.base + variable.begin;
@@ -246,6 +271,53 @@ bool Checker::is_other_memory(std::uintptr_t at) const {
   return search.found;
 }
 
+// What the finding's array has been written of, on either side of what nobody has.
+void Checker::note_written(SeenFinding& finding) {
+  const WatchedMemory* const memory = nearest(finding.at);
+  if (memory == nullptr) return;
+  const WatchedMemory::Part part = memory->part_of(finding.at);
+  if (finding.at < part.begin) return;
+  // Whether the byte is written, and where what is known of it begins and ends.
+  const auto look = [&](std::uintptr_t at, std::uintptr_t& begin, std::uintptr_t& past) {
+    ShadowPage& page = x_global.page(at);
+    const std::uintptr_t first = at & ~(kPageBytes - 1);
+    begin = first;
+    past = first + kPageBytes;
+    if (!page.touched()) return page.initialised;
+    const std::uintptr_t granule = std::uintptr_t{1} << page.shift();
+    begin = at & ~(granule - 1);
+    past = begin + granule;
+    const Entry& writer = page.at(static_cast<std::uint32_t>(at - first))->writer;
+    if (writer.epoch > kHostEpoch && !finding.writer) finding.writer = writer.pc;
+    return writer.epoch != 0;
+  };
+  std::uintptr_t begin = 0, past = 0;
+  for (std::uintptr_t at = finding.at; at > part.begin; at = begin)
+    if (look(at - 1, begin, past)) {
+      finding.written_below = static_cast<std::int64_t>(std::min(past, at) - part.begin);
+      break;
+    }
+  for (std::uintptr_t at = finding.at; at < part.end; at = past)
+    if (look(at, begin, past)) {
+      finding.written_above = static_cast<std::int64_t>(std::max(begin, at) - part.begin);
+      break;
+    }
+  const bool below = finding.written_below >= 0, above = finding.written_above >= 0;
+  const std::string from = element_text(finding, finding.written_above);
+  const std::string to = element_text(finding, finding.written_below);
+  if (below && above)
+    finding.advice = concat("What lies before ", to, ", and from ", from,
+                            " on, is written: store what is between, or mend the index, here or "
+                            "of those stores");
+  else if (below)
+    finding.advice =
+        concat("What lies before ", to,
+               " is written, and nothing from there on: read no further, or store more");
+  else if (above)
+    finding.advice = concat("What lies from ", from,
+                            " on is written, and nothing before: begin there, or store more");
+}
+
 void Checker::add(const SeenFinding& finding) {
   const Key key{std::uint64_t{finding.access.pc} << 32 | finding.other.pc,
                 static_cast<std::uint32_t>(x_launches.size() - 1), finding.kind, finding.severity,
@@ -265,6 +337,8 @@ void Checker::add(const SeenFinding& finding) {
   x_findings.push_back(finding);
   x_findings.back().launch = key.launch;
   x_findings.back().count = 1;
+  if (finding.kind == CheckKind::kUninitialisedRead && std::string_view(finding.space) == "global")
+    note_written(x_findings.back());
 }
 
 void Checker::settle_later(const SeenFinding& finding, std::uintptr_t at, std::size_t bytes) {

@@ -30,7 +30,16 @@ struct WatchedMemory {
   std::size_t guard_bytes = 0;
   bool is_constant = false;
   ArrayShape shape;
-  std::string number;  // of memory that nobody has named: "device memory #3"
+  // Of memory that nobody has named: "device memory #3"; and what the launched kernel calls its parts, by their begin.
+  std::string number;
+  std::map<std::uintptr_t, std::string> parts;
+
+  struct Part {
+    std::string name;
+    std::uintptr_t begin = 0, end = 0;
+  };
+  // That in which the byte is, or the nearest.
+  Part part_of(std::uintptr_t at) const;
 };
 
 // An access as it was seen; lines are looked up later.
@@ -67,7 +76,10 @@ struct SeenFinding {
   std::uint64_t count = 0;
   std::string message, advice;
   EarlyReturn returned;
-  std::optional<SeenAccess> wait;  // see CheckFinding::wait
+  std::optional<SeenAccess> wait;                       // see CheckFinding::wait
+  std::uintptr_t at = 0;                                // of global memory
+  std::int64_t written_below = -1, written_above = -1;  // see CheckFinding
+  std::optional<std::uint32_t> writer;                  // program counter
 };
 
 class Checker {
@@ -91,7 +103,7 @@ class Checker {
   // Allocated by whoever launches: "device memory #3", until a kernel names it.
   void register_allocation(std::uintptr_t begin, std::size_t bytes, const char* what,
                            bool initialised);
-  // The launched kernel's name for allocated memory that begins there; the first that it has.
+  // The launched kernel's name for allocated memory from there on; the first that it has.
   void name_memory(const char* name, std::uintptr_t begin);
   void mark_freed(std::uintptr_t begin);
   void mark_initialised(std::uintptr_t begin, std::size_t bytes);
@@ -140,6 +152,7 @@ class Checker {
  private:
   struct Unsettled;
   void settle_now();
+  void note_written(SeenFinding& finding);
   static void note_values(Unsettled& store);
 
   struct Segment {

@@ -253,7 +253,10 @@ std::string ValueSites::uses_of(const Value* value, bool deep, char separator) c
                 .append(line_text(place.line, place.file))
                 .append(deep ? ":" : "") += separator;
         }
-      if (!isa<CallBase>(made) || named) continue;
+      // An index that was read is made of where it was read, as a page that a table names.
+      const auto* const table = dyn_cast<LoadInst>(made);
+      const bool is_index = deep && i > 0 && table != nullptr && table->getType()->isIntegerTy();
+      if (!is_index && (!isa<CallBase>(made) || named)) continue;
     }
     for (const Value* operand : made->operands())
       if (!isa<Constant>(operand) && !isa<BasicBlock>(operand) && seen.insert(operand).second)

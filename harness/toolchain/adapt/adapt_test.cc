@@ -53,6 +53,20 @@ TEST_CASE("sizes are known by many names") {
   }
 }
 
+TEST_CASE("tensors of bytes are of the type that the file has elsewhere") {
+  const std::string parameters =
+      "std::byte* out, const std::byte* q, const std::byte* k, const std::byte* v, int batch, "
+      "int heads, int seqlen, int head_dim";
+  const auto text = [&](const std::string& before) {
+    return before + "__global__ void kernel(const std::byte* q) { }\nvoid attention(" + parameters +
+           ") {\n  kernel<<<1, 32>>>(q);\n}\n";
+  };
+  const Draft draft = draft_of(text("using bf16 = __nv_bfloat16;\n"));
+  CHECK_THAT(draft.text, contains("static_cast<std::byte*>(c.o())") && contains(".dtypes = bf16"));
+  CHECK_THAT(notes(draft, NoteKind::kGuessed), contains("element type bf16, as the file has"));
+  CHECK_THAT(draft_of(text("")).text, contains(".dtypes = fp32"));
+}
+
 TEST_CASE("tiles and heads are known by words that are written out") {
   const std::string text =
       draft_of("#define QUERY_BLOCK_SIZE 16\n#define KEY_TILE_SIZE 32\n" +

@@ -106,6 +106,13 @@ std::string size_expression(Role role, const Facts& facts) {
   }
 }
 
+// Of memory whose elements are of another type.
+static bool is_byte_type(const std::string& element) {
+  static const std::set<std::string> bytes = {"char",   "signed char", "unsigned char", "uint8_t",
+                                              "int8_t", "std::byte",   "std::uint8_t"};
+  return bytes.count(element) > 0;
+}
+
 std::string Arguments::tensor(const char* which, const Parameter& p) {
   if (is_tensor_class(p)) return fmt::format("attn_diag::torch_{}(c)", which);
   const auto named = x_names.find(p.element);
@@ -128,7 +135,7 @@ std::string Arguments::tensor(const char* which, const Parameter& p) {
     return "output.data()";
   }
   const bool wide = element.ends_with("2") || element.ends_with("4");
-  const bool plain = !wide && element != "void";
+  const bool plain = !wide && element != "void" && !is_byte_type(element);
   const char* const of = x_facts.host_memory ? "host" : "c";
   if (plain) return fmt::format("{}.{}<{}>(){}", of, which, element, offset);
   const std::string bytes =
@@ -230,11 +237,9 @@ std::string Arguments::packed(const char* type, const char* axes, const Paramete
 
 // Room for what attention kernels keep: scores, or a sum, a maximum and a few more numbers a row and split.
 std::string Arguments::workspace(const Parameter& p, const std::string& question, bool is_zero) {
-  static const std::set<std::string> bytes = {"char",   "signed char", "unsigned char", "uint8_t",
-                                              "int8_t", "std::byte",   "std::uint8_t"};
   const std::string count =
       "(padded_rows * (c.seqlen_k() + (c.num_splits() + 1) * (c.head_dim_v() + 4)) + 4096)";
-  const bool is_bytes = bytes.count(p.element) > 0;
+  const bool is_bytes = is_byte_type(p.element);
   x_notes.push_back(
       {NoteKind::kUnknown,
        fmt::format("{}{}: it has seqlen_k + (num_splits + 1) * (head_dim_v + 4) {} a row{}",

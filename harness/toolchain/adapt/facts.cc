@@ -50,6 +50,13 @@ bool FactsCode::mentions_part(std::initializer_list<const char*> parts) const {
   return found;
 }
 
+bool FactsCode::file_has(std::initializer_list<const char*> words) const {
+  for (std::size_t i = 0; i < syntax().size(); ++i)
+    for (const char* word : words)
+      if (syntax().is(i, word)) return true;
+  return false;
+}
+
 bool FactsCode::has(Role role) const {
   if (x_c.has(role)) return true;
   if (x_c.way != Way::kLaunchCode) return false;

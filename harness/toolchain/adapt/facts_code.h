@@ -32,6 +32,8 @@ class FactsCode {
   }
   // Whether a word of the functions, or of macros that they use, contains any of the parts.
   bool mentions_part(std::initializer_list<const char*> parts) const;
+  // Whether the file has one of these words, wherever it stands.
+  bool file_has(std::initializer_list<const char*> words) const;
   // Roles of the candidate, or of the kernels whose launches are taken out of it.
   bool has(Role role) const;
 

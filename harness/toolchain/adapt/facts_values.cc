@@ -65,6 +65,17 @@ void read_types(FactsCode& code, Facts& facts) {
                                               fmt::join(facts.dtypes, ", ")));
     return;
   }
+  // "using bf16 = __nv_bfloat16;", and what that is used for is not seen to be.
+  if (!half && !bf16) {
+    if (code.file_has({"half", "half2", "__half", "__half2", "__nv_half"}))
+      facts.dtypes.insert("fp16");
+    if (code.file_has({"__nv_bfloat16", "__nv_bfloat162"})) facts.dtypes.insert("bf16");
+    if (!facts.dtypes.empty()) {
+      code.note(NoteKind::kGuessed, fmt::format("element type {}, as the file has such elsewhere",
+                                                fmt::join(facts.dtypes, ", ")));
+      return;
+    }
+  }
   facts.dtypes.insert(half ? "fp16" : bf16 ? "bf16" : "fp32");
   code.note(NoteKind::kGuessed,
             fmt::format("element type {}, as the code uses {}", *facts.dtypes.begin(),

@@ -34,8 +34,8 @@ inline constexpr const char* kAbout = "attn_diag_about";
 inline constexpr const char* kLocalArray = "9attn_diag4host11local_arrayE";  // in the mangled name
 // Where a thread of a kernel begins: a pointer that the kernel was given: (name, pointer).
 inline constexpr const char* kArgument = "attn_diag_argument";
-inline constexpr const char* kEnter = "attn_diag_enter";                     // (region)
-inline constexpr const char* kJoin = "attn_diag_join";                       // (region)
+inline constexpr const char* kEnter = "attn_diag_enter";  // (region)
+inline constexpr const char* kJoin = "attn_diag_join";    // (region)
 
 // Behind each global variable: bytes that nobody may use, and what their symbol's name begins with.
 inline constexpr unsigned kGuardBytes = 128;

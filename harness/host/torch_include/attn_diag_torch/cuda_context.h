@@ -72,6 +72,16 @@ class OptionalCUDAGuard {
 
 }  // namespace c10::cuda
 
+namespace c10 {
+using DeviceGuard = cuda::CUDAGuard;
+using OptionalDeviceGuard = cuda::OptionalCUDAGuard;
+}  // namespace c10
+
+namespace at {
+using c10::DeviceGuard;
+using c10::OptionalDeviceGuard;
+}  // namespace at
+
 namespace at::cuda {
 using c10::cuda::CUDAGuard;
 using c10::cuda::CUDAStream;

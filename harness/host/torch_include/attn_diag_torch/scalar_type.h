@@ -20,7 +20,10 @@
   X(float, Float)                       \
   X(double, Double)                     \
   X(bool, Bool)                         \
-  X(c10::BFloat16, BFloat16)
+  X(c10::BFloat16, BFloat16)            \
+  X(std::uint16_t, UInt16)              \
+  X(std::uint32_t, UInt32)              \
+  X(std::uint64_t, UInt64)
 
 namespace c10 {
 

@@ -165,6 +165,13 @@ class Tensor {
   const Tensor& fill_(Scalar value) const;
   const Tensor& zero_() const { return fill_(0); }
   const Tensor& copy_(const Tensor& from) const;
+  // Over these dims; in double where PyTorch adds in fp32.
+  Tensor sum(IntArrayRef dims, bool keepdim = false,
+             std::optional<ScalarType> dtype = std::nullopt) const;
+  Tensor sum(std::int64_t d, bool keepdim = false,
+             std::optional<ScalarType> dtype = std::nullopt) const {
+    return sum(IntArrayRef(&d, 1), keepdim, dtype);
+  }
   Tensor new_empty(IntArrayRef sizes) const;
   Tensor new_zeros(IntArrayRef sizes) const { return new_empty(sizes).zero_(); }
   // The value of a tensor with one element.

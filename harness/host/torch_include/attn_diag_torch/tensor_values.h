@@ -110,6 +110,29 @@ inline const Tensor& Tensor::copy_(const Tensor& from) const {
   return *this;
 }
 
+inline Tensor Tensor::sum(IntArrayRef dims, bool keepdim, std::optional<ScalarType> dtype) const {
+  std::vector<bool> is_summed(x_sizes.size());
+  for (const std::int64_t d : dims) is_summed[index_of(d)] = true;
+  std::vector<std::int64_t> kept, all = x_sizes;
+  for (std::size_t d = 0; d < all.size(); ++d) {
+    if (is_summed[d]) all[d] = 1;
+    if (!is_summed[d] || keepdim) kept.push_back(all[d]);
+  }
+  // An element's place among the sums.
+  std::vector<std::int64_t> strides(all.size());
+  std::int64_t count = 1;
+  for (std::size_t d = all.size(); d-- > 0; count *= all[d]) strides[d] = is_summed[d] ? 0 : count;
+  std::vector<double> sums(static_cast<std::size_t>(count));
+  const std::vector<double> elements = values();
+  std::size_t i = 0;
+  attn_diag::for_each(sizes(), strides, [&](std::int64_t at) {
+    sums[static_cast<std::size_t>(at)] += elements[i++];
+  });
+  const Tensor out = empty(kept, x_options.dtype(dtype.value_or(scalar_type())));
+  out.set_values(sums);
+  return out;
+}
+
 inline Tensor Tensor::new_empty(IntArrayRef sizes) const { return empty(sizes, x_options); }
 
 inline Tensor Tensor::clone() const { return new_empty(sizes()).copy_(*this); }

@@ -39,6 +39,7 @@ struct Sanity {
     std::string error;  // where it did not complete
   };
   std::vector<Culprit> culprits;
+  bool by_copies = false;  // kDependsOnOrder: on when asynchronous copies land
   // The result moves, but no run is further from the first than rounding can take two runs, and all are right or
   // all wrong: sums by atomics or under a lock, which are added as threads or blocks arrive, and races with an
   // effect below rounding. What is wrong then is wrong for another reason.
@@ -60,6 +61,7 @@ struct Sanity {
   // What attn-diag check finds in the same case, where it was asked.
   struct Checked {
     bool race = false, unwritten = false;  // of any that may change a result
+    bool early_copy = false;               // an asynchronous copy is used before it has landed
     std::string other;                     // the first error of another kind
   };
   std::optional<Checked> checked;

@@ -80,6 +80,10 @@ struct CheckFinding {
   // Of what an asynchronous copy writes: where a thread has waited for its own copies, and no barrier behind that tells
   // others. No places: that is not so, or not known.
   CheckAccess wait;
+  // Of global memory that nobody has written, in bytes from the start of the array: where what is written before it ends,
+  // and where what is written behind it begins; -1: nothing is. And who wrote what is nearest; no places: not known.
+  std::int64_t written_below = -1, written_above = -1;
+  CheckAccess writer;
   std::string message;  // one sentence: what is wrong
   std::string advice;   // one sentence: what to do
 };
