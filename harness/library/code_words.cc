@@ -12,6 +12,7 @@ constexpr std::array<std::string_view, 3> kNames = {"q", "k", "v"};
 std::string_view text(ScalePer per) {
   switch (per) {
     case ScalePer::kTensor:
+    case ScalePer::kNone:
       break;
     case ScalePer::kHead:
       return "head";
@@ -46,8 +47,10 @@ std::vector<std::string> code_words(const KernelInfo& kernel) {
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     const Codes& codes = kernel.codes[i];
     if (codes.type == CodeType::kNone) continue;
-    words.push_back(fmt::format("{} as {} codes with a scale per {}", kNames[i], text(codes.type),
-                                text(codes.per)));
+    const std::string scales = codes.per == ScalePer::kNone
+                                   ? "without a scale"
+                                   : fmt::format("with a scale per {}", text(codes.per));
+    words.push_back(fmt::format("{} as {} codes {}", kNames[i], text(codes.type), scales));
   }
   return words;
 }

@@ -380,14 +380,22 @@ bool NumberSuspects::suspect_factor_of_v(const Cause& cause, std::uint32_t a, st
 
 std::uint32_t NumberSuspects::last_of_q_and_k() const {
   if (x_graph.whole_blocks || is_cut()) return 0;
-  std::uint32_t last[2] = {0, 0};
+  std::uint32_t last[2] = {0, 0}, product = 0;
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
     const Term& term = x_terms[n];
-    if (term.kind == TermKind::kScore || term.kind == TermKind::kWeight) return 0;
+    if (term.kind == TermKind::kWeight ||
+        (term.kind == TermKind::kIll && term.ill != Ill::kUnknown))
+      return 0;
+    // Products of one column that nothing adds up, as where integers do, and which at most were rounded before.
+    if (term.kind == TermKind::kScore) {
+      if (x_terms.columns().count(term.set) != 1 || x_terms.columns().size() == 1) return 0;
+      product = n;
+    }
     if (term.kind == TermKind::kElement && term.buffer < 2 && node(n).site != 0 &&
         site(node(n).site).line != 0)
       last[term.buffer] = n;
   }
+  if (product != 0) return product;
   return last[0] == 0 || last[1] == 0 ? 0 : std::max(last[0], last[1]);
 }
 

@@ -277,6 +277,7 @@ ATTN_DIAG_EXPORT(
     OF_CODES("int8-per-token", call_of_codes<kRight>, CodeType::kInt8, kToken),
     OF_CODES("uint8-per-head", call_of_codes<kRight>, CodeType::kUint8, kHead),
     OF_CODES("uint8-per-batch-head", call_of_codes<kRight>, CodeType::kUint8, kBatchHead),
+    OF_CODES("e4m3-without-scale", call_of_codes<kRight>, CodeType::kE4m3, kNone),
     OF_CODES("e4m3-per-head", call_of_codes<kRight>, CodeType::kE4m3, kHead),
     OF_CODES("e5m2-per-token", call_of_codes<kRight>, CodeType::kE5m2, kToken),
     OF_CODES("int8-other-scale", call_of_codes<kOtherScale>, CodeType::kInt8, kToken),

@@ -1244,6 +1244,41 @@ ATTN_DIAG_EXPORT({.name = "cached", .call = call, .dtypes = fp32, .head_dims = {
         self.assertIn("different columns", lines["what"])
         self.assertIn("(lane ^ 1)", lines["suspects"][0]["text"])
 
+    # The same kernel, of a cache of codes whose scales lie in pages as well.
+    CODED_CACHE = """#include <attn_diag/kernels/bring.h>
+#include <attn_diag/kernels/kv_cache.h>
+#include "coded.cu"
+static void call(const attn_diag::Call& c) {
+  attn_diag::CodedInput k = attn_diag::coded_k(c), v = attn_diag::coded_v(c);
+  const attn_diag::KvCache<signed char> cache(c, {.page = PAGE_SIZE}, k, v);
+  paged_attention<<<dim3(c.seqlen_q(), c.heads(), c.batch()), HEAD_SIZE, 0, c.stream()>>>(
+      c.o<float>(), c.lse(), c.q<float>(), cache.k(), cache.k_scales(), cache.v(), cache.v_scales(), cache.table(), c.heads(),
+      c.kv_heads(), c.seqlen_q(), c.seqlen_k(), cache.pages_per_batch(), c.scale());
+}
+ATTN_DIAG_EXPORT({.name = "coded", .call = call, .dtypes = fp32, .head_dims = {32}, .grouped_heads = true, .other_seqlen_k = true,
+                  .k_codes = {CodeType::kInt8, ScalePer::kToken}, .v_codes = {CodeType::kInt8, ScalePer::kToken}, .tile = {1, 16}});
+"""
+
+    @long
+    def test_codes_in_pages_have_their_scales_in_pages(self):
+        text = (zoo.load("paged_kv").folder / "paged_attention.cu").read_text()
+        text = text[:text.index("// Fills the cache")]
+        for name in "k", "v":
+            text = text.replace(f"const float *__restrict__ {name}_cache", f"const signed char *__restrict__ {name}_cache, const float *__restrict__ {name}_scale")
+            text = text.replace(f"{name}_cache[base + t * HEAD_SIZE + lane]", f"{name}_cache[base + t * HEAD_SIZE + lane] * {name}_scale[base / HEAD_SIZE + t]")
+        for old, new in ("", ""), ("v_scale[base / HEAD_SIZE + t]", "v_scale[t]"):
+            (self.folder / "coded.cu").write_text(text.replace(old, new) if old else text)
+            (self.folder / "adapter.cu").write_text(self.CODED_CACHE)
+            built = self.call("build", "adapter.cu", "-o", "k.so", "--no-nvcc", "--no-lockstep")
+            self.assertEqual(built.returncode, 0, built.stdout + built.stderr)
+            report = self.trace("--batch 2 --heads 2 --kv-heads 1 --seqlen-q 2 --seqlen-k 70 --head-dim 32", "--lines")
+            self.assertEqual(report["verdict"], "diverges" if old else "agrees")
+            lines = report["line_divergence"]
+            if old:
+                self.assertIn(new, lines["suspects"][0]["text"], lines["what"])
+            else:
+                self.assertEqual((lines["answer"], lines["understood"]), ("none", lines["right"]), lines["reason"])
+
     @long
     def test_of_what_a_loop_of_the_host_moves_no_line_is_told(self):
         for new in ["l = l * alpha + p;", "l = l * alpha - p;"]:

@@ -67,6 +67,7 @@ inline int least_exponent(CodeType type) {
 inline std::int64_t group_count(const Codes& codes, const CodedShape& s) {
   switch (codes.per) {
     case ScalePer::kTensor:
+    case ScalePer::kNone:
       return 1;
     case ScalePer::kHead:
       return s.heads;
@@ -81,6 +82,7 @@ inline std::int64_t group_index(const Codes& codes, const CodedShape& s, std::in
                                 std::int64_t h, std::int64_t row) {
   switch (codes.per) {
     case ScalePer::kTensor:
+    case ScalePer::kNone:
       return 0;
     case ScalePer::kHead:
       return h;
@@ -95,13 +97,16 @@ inline std::int64_t group_index(const Codes& codes, const CodedShape& s, std::in
 
 // The smallest power of two that holds `largest`, made coarser by up to two places. Coding what the codes mean
 // gives the same codes: with k places most >> k steps are used, and more than half of them.
-inline CodeGroup make_group(CodeType type, float largest, std::int64_t number) {
+inline CodeGroup make_group(const Codes& codes, float largest, std::int64_t number) {
+  const CodeType type = codes.type;
   const int most = most_steps(type);
-  int exponent = least_exponent(type);
-  while (std::ldexp(static_cast<float>(most), exponent) < largest && exponent < 127) ++exponent;
+  int exponent = codes.per == ScalePer::kNone ? 0 : least_exponent(type);
   int coarser = 0;
-  for (std::int64_t n = number; n > 0; n /= 3) coarser += static_cast<int>(n % 3);
-  coarser %= 3;
+  if (codes.per != ScalePer::kNone) {
+    while (std::ldexp(static_cast<float>(most), exponent) < largest && exponent < 127) ++exponent;
+    for (std::int64_t n = number; n > 0; n /= 3) coarser += static_cast<int>(n % 3);
+    coarser %= 3;
+  }
   CodeGroup group;
   group.scale = std::ldexp(1.0f, exponent + coarser);
   group.most = most >> coarser;
@@ -164,7 +169,7 @@ CodedTensor encode(const Codes& codes, int input, const CodedShape& s, const Loa
         for (std::int64_t d = 0; d < s.dim; ++d) most = std::max(most, std::fabs(load(first + d)));
       }
   for (std::size_t g = 0; g < largest.size(); ++g)
-    out.groups.push_back(coding::make_group(codes.type, largest[g], numbers[g] + input));
+    out.groups.push_back(coding::make_group(codes, largest[g], numbers[g] + input));
   for (std::size_t i = 0; i < out.codes.size(); ++i) {
     const auto row = i / static_cast<std::size_t>(s.dim);
     out.codes[i] =

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "attn_diag/kernels/call.h"
+#include "attn_diag/kernels/coded_inputs.h"
 #include "attn_diag/kernels/device_buffer.h"
 
 namespace attn_diag {
@@ -34,7 +36,32 @@ struct CacheShape {
 template <class T>
 class KvCache {
  public:
-  KvCache(const Call& c, CacheShape shape)
+  KvCache(const Call& c, CacheShape shape) : KvCache(c, shape, c.k<T>(), c.v<T>()) {}
+  // Of codes, T is their type: `KvCache<int8_t> cache(c, {16}, k, v)` of coded_k(c) and coded_v(c). k and v are kept as long.
+  KvCache(const Call& c, CacheShape shape, CodedInput& k, CodedInput& v)
+      : KvCache(c, shape, k.codes<T>(), v.codes<T>()) {
+    keep_scales(c, 1, k, shape.k, x_k_scales);
+    keep_scales(c, 2, v, shape.v, x_v_scales);
+  }
+
+  T* k() const { return x_k.data(); }
+  T* v() const { return x_v.data(); }
+  // Of codes. With ScalePer::kToken in pages, as the cache is, [pages][tokens][kv_heads] of kTokensHeads, else
+  // [pages][kv_heads][tokens]; else as CodedInput::scales() has them.
+  float* k_scales() const { return x_k_scales.data; }
+  float* v_scales() const { return x_v_scales.data; }
+  // [batch][pages_per_batch()]: which page holds the tokens.
+  std::int32_t* table() const { return x_table.data(); }
+  int pages_per_batch() const { return x_pages; }
+  int pages() const { return static_cast<int>(x_count); }
+
+ private:
+  struct Scales {
+    std::unique_ptr<DeviceBuffer<float>> own;
+    float* data = nullptr;
+  };
+
+  KvCache(const Call& c, CacheShape shape, const T* k, const T* v)
       : x_shape(shape),
         x_tokens(shape.page == 0 ? c.seqlen_k() : shape.page),
         x_pages((c.seqlen_k() + x_tokens - 1) / x_tokens),
@@ -42,18 +69,19 @@ class KvCache {
         x_k(elements(c, c.head_dim())),
         x_v(elements(c, c.head_dim_v())),
         x_table(table_of_pages()) {
-    fill(c, c.k<T>(), c.k_strides(), c.head_dim(), shape.k, x_k);
-    fill(c, c.v<T>(), c.v_strides(), c.head_dim_v(), shape.v, x_v);
+    fill(c, k, c.k_strides(), c.head_dim(), shape.k, x_k);
+    fill(c, v, c.v_strides(), c.head_dim_v(), shape.v, x_v);
   }
 
-  T* k() const { return x_k.data(); }
-  T* v() const { return x_v.data(); }
-  // [batch][pages_per_batch()]: which page holds the tokens.
-  std::int32_t* table() const { return x_table.data(); }
-  int pages_per_batch() const { return x_pages; }
-  int pages() const { return static_cast<int>(x_count); }
+  void keep_scales(const Call& c, int input, CodedInput& of, CacheOrder order, Scales& to) const {
+    to.data = of.scales();
+    if (c.codes(input).per != ScalePer::kToken) return;
+    to.own = std::make_unique<DeviceBuffer<float>>(elements(c, 1));
+    fill(c, to.data, dense_strides(c.problem().layout, c.kv_heads(), c.seqlen_k(), 1), 1,
+         order == CacheOrder::kTokensHeads ? order : CacheOrder::kHeadsTokens, *to.own);
+    to.data = to.own->data();
+  }
 
- private:
   // The page that the i-th entry of the table names.
   std::size_t page_at(std::size_t i) const { return x_shape.page == 0 ? i : x_count - 1 - i; }
 
@@ -69,8 +97,9 @@ class KvCache {
   }
 
   // By copies of the device alone, so that a trace can tell where what is in the cache comes from.
-  void fill(const Call& c, const T* from, Strides strides, int dim, CacheOrder order,
-            const DeviceBuffer<T>& to) const {
+  template <class E>
+  void fill(const Call& c, const E* from, Strides strides, int dim, CacheOrder order,
+            const DeviceBuffer<E>& to) const {
     const std::size_t tokens = static_cast<std::size_t>(x_tokens),
                       heads = static_cast<std::size_t>(c.kv_heads()),
                       keys = static_cast<std::size_t>(c.seqlen_k()),
@@ -80,13 +109,13 @@ class KvCache {
                              : order == CacheOrder::kHeadsDims ? 1
                                                                : d;
     if (d % part != 0) c.refuse("its cache has K in chunks, of which head_dim must be a multiple");
-    to.fill(T(3.0f));
+    to.fill(E(3.0f));
     const std::size_t next = order == CacheOrder::kTokensHeads ? heads * d : part;  // token
     for (std::size_t i = 0; i < x_count; ++i) {
       const std::size_t pages = static_cast<std::size_t>(x_pages);
       const std::size_t first = i % pages * tokens, page = page_at(i);
       for (std::size_t h = 0; h < heads; ++h) {
-        const T* const head = from + i / pages * static_cast<std::size_t>(strides.batch) +
+        const E* const head = from + i / pages * static_cast<std::size_t>(strides.batch) +
                               h * static_cast<std::size_t>(strides.head) +
                               first * static_cast<std::size_t>(strides.seq);
         for (std::size_t at = 0; at < d; at += part) {
@@ -94,8 +123,8 @@ class KvCache {
                                         ? page * tokens * heads * d + h * d
                                         : (page * heads + h) * tokens * d + at * tokens;
           check_cuda(
-              cudaMemcpy2D(to.data() + begin, next * sizeof(T), head + at,
-                           static_cast<std::size_t>(strides.seq) * sizeof(T), part * sizeof(T),
+              cudaMemcpy2D(to.data() + begin, next * sizeof(E), head + at,
+                           static_cast<std::size_t>(strides.seq) * sizeof(E), part * sizeof(E),
                            std::min(tokens, keys - first), cudaMemcpyDeviceToDevice),
               "fill the cache");
         }
@@ -110,6 +139,7 @@ class KvCache {
   std::size_t x_count;
   DeviceBuffer<T> x_k, x_v;
   DeviceBuffer<std::int32_t> x_table;
+  Scales x_k_scales, x_v_scales;
 };
 
 }  // namespace attn_diag
