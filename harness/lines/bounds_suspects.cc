@@ -306,7 +306,25 @@ void FindingSuspects::suspect_shared_cause() {
         return;
       }
   };
-  if (one_past && !x_only_later_heads) suggest_shared_conditions();
+  // "for (t = 0; t < tokens; ++t)", of an index that is the first behind the last: tokens.
+  const auto suggest_shared_limits = [&] {
+    for (const Condition& one : conditions_in(site(first).conditions)) {
+      if (!one.loop || !is_plain_loop(text_of(first, one.at), true) ||
+          !is_of_all(
+              [&](std::uint32_t s) { return is_among(one, conditions_in(site(s).conditions)); }))
+        continue;
+      for (const NamedLine& test : one.tests)
+        if (const std::string& text = text_of(first, test);
+            test.line != one.at.line && !is_loop(text) && computes(text, test.name) &&
+            has_name(text_of(first, one.at), {test.name}) &&
+            !x_right_limits.contains(key_of(first, test)))
+          suggest(first, test, "makes the limit of each index that is out of bounds");
+    }
+  };
+  if (one_past && !x_only_later_heads) {
+    suggest_shared_conditions();
+    suggest_shared_limits();
+  }
   for (const NamedLine& use : variables_in(site(first).uses, ',')) {
     const auto is_used = [&](std::uint32_t s) {
       const std::vector<NamedLine> uses = variables_in(site(s).uses, ',');

@@ -94,6 +94,7 @@ void SumSuspects::suspect_cause(const std::vector<Cause>& list) {
       if (cause.undivided) {
         x_out.what = "o is a sum over the right keys that was not divided by l";
         if (x_graph.whole_blocks) suggest_behind(made_by(cause.node), "here l is at hand");
+        suggest_kept_weights(cause);
         suggest(cause.site, "stores it");
         suggest_moves(cause.node, "hands it on");
         return;
@@ -106,6 +107,30 @@ void SumSuspects::suspect_cause(const std::vector<Cause>& list) {
     case What::kOther:
       return;
   }
+}
+
+// Weights that another kernel keeps, which has their sum: it should have divided them.
+void SumSuspects::suggest_kept_weights(const Cause& cause) {
+  if (x_graph.whole_blocks || cause.site == 0) return;
+  const auto is_elsewhere = [&](std::uint32_t n) {
+    return node(n).site != 0 && site(node(n).site).function != site(cause.site).function;
+  };
+  std::set<std::string> sums;  // functions that have l
+  std::set<std::uint32_t> stores;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    const Term& term = x_terms[n];
+    if (term.kind != TermKind::kWeight || term.column != kNone || term.row != cause.row ||
+        !is_elsewhere(n))
+      continue;
+    const ValueSite& at = site(node(n).site);
+    if (x_terms.keys().count(term.set) > 1)
+      sums.insert(at.function);
+    else if (op(n) == ValueOp::kStore && !x_text.is_shared(at.file, at.variable))
+      stores.insert(node(n).site);
+  }
+  for (const std::uint32_t s : stores)
+    if (sums.contains(site(s).function))
+      suggest(s, "keeps weights, and has the sum to divide them by");
 }
 
 std::uint32_t SumSuspects::last_followed() const {

@@ -106,6 +106,9 @@ COPIED = [("// Fills the cache", "__global__ void copied(float *to, const float 
           ("  cudaStreamSynchronize(stream);", "  copied<<<(n + 127) / 128, 128, 0, stream>>>(out, own_o, n);\n  cudaStreamSynchronize(stream);")]
 
 EDITS = {
+    "weights that a kernel keeps, and does not divide": (
+        "streams_async", "--dtype fp32 --heads 3 --seqlen-q 3 --seqlen-k 33 --head-dim 20", "__expf(p[row * sk + j] - m) / l;",
+        "__expf(p[row * sk + j] - m);", "p[row * sk + j] = __expf(p[row * sk + j] - m);", 1, False),
     "the entry of a table that names the pages": (
         "paged_kv", "--dtype fp32 --heads 2 --kv-heads 1 --seqlen-q 1 --seqlen-k 48 --head-dim 32",
         *several("paged_kv/paged_attention.cu", *PAGES_OF_NOBODY,
@@ -631,6 +634,9 @@ CHECKED_EDITS = {
                                                         "ptx::mbar_wait((round - 1) & 1, ptx::smem_u32(&empty[s]));", "mbar_wait((round", 1, False),
     "a loop in which a helper waits in vain": ("mbarrier_ring", 0, "for (int t = 0; t < tiles; t++) {\n      const int s = t % STAGES, round",
                                                "for (int t = 1; t < tiles; t++) {\n      const int s = t % STAGES, round", "int t = 1;", 3, False),
+    "one key too many of each page": ("paged_kv", "--dtype fp32 --batch 2 --heads 2 --seqlen-q 3 --seqlen-k 33 --head-dim 32",
+                                      "min(PAGE_SIZE, context_len - i * PAGE_SIZE);", "min(PAGE_SIZE, context_len - i * PAGE_SIZE) + 1;",
+                                      "i * PAGE_SIZE) + 1;", 1, False),
     "a launch of too few blocks": ("streams_async", "--dtype fp32 --heads 2 --seqlen-q 6 --seqlen-k 33 --head-dim 20",
                                    "probabilities<<<(sq + 3) / 4,", "probabilities<<<sq / 4,", "probabilities<<<sq / 4", 1, False),
     "one key too many of a page, which nobody wrote": ("paged_kv", 0, *ONE_TOO_MANY, "bool valid = t <= tokens", 1, False),

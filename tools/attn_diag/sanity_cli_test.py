@@ -188,7 +188,7 @@ class Moving(unittest.TestCase):
         for kernel in "copied-over", "copied-beside":
             for command in "run", "trace":
                 first = self.said(command, kernel, 1).splitlines()[0]
-                self.assertTrue(first.startswith("DIVERGES: the result depends on the order"), first)
+                self.assertTrue(first.startswith("DIVERGES: the result depends on when asynchronous copies land"), first)
                 self.assertIn("asynchronous copies land", self.report(command, kernel, 1)["sanity"]["detail"])
             self.said("check", kernel, 1)
         # A wait would not help who should find what was there before.
