@@ -40,6 +40,8 @@ void NumberSuspects::suggest_first_value(const Cause& cause, std::uint32_t a, st
     }
   };
   const ValueSite& at = site(cause.site);
+  // Lanes that exchange their parts begin with their own.
+  if (x_text.line(at.file, at.line).find("shfl") != std::string::npos) return;
   suggest_of(at.file, at.function, at.line);
   for (const NamedLine& call : lines_in(at.callers))
     suggest_of(file_of(cause.site, call), "", call.line);
@@ -381,11 +383,11 @@ bool NumberSuspects::suspect_factor_of_v(const Cause& cause, std::uint32_t a, st
 std::uint32_t NumberSuspects::last_of_q_and_k() const {
   if (x_graph.whole_blocks || is_cut()) return 0;
   std::uint32_t last[2] = {0, 0}, product = 0;
+  bool is_ill = false;
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
     const Term& term = x_terms[n];
-    if (term.kind == TermKind::kWeight ||
-        (term.kind == TermKind::kIll && term.ill != Ill::kUnknown))
-      return 0;
+    if (term.kind == TermKind::kWeight) return 0;
+    is_ill = is_ill || (term.kind == TermKind::kIll && term.ill != Ill::kUnknown);
     // Products of one column that nothing adds up, as where integers do, and which at most were rounded before.
     if (term.kind == TermKind::kScore) {
       if (x_terms.columns().count(term.set) != 1 || x_terms.columns().size() == 1) return 0;
@@ -395,7 +397,7 @@ std::uint32_t NumberSuspects::last_of_q_and_k() const {
         site(node(n).site).line != 0)
       last[term.buffer] = n;
   }
-  if (product != 0) return product;
+  if (product != 0) return is_ill ? 0 : product;
   return last[0] == 0 || last[1] == 0 ? 0 : std::max(last[0], last[1]);
 }
 

@@ -37,7 +37,7 @@ template <class T>
 class KvCache {
  public:
   KvCache(const Call& c, CacheShape shape) : KvCache(c, shape, c.k<T>(), c.v<T>()) {}
-  // Of codes, T is their type: `KvCache<int8_t> cache(c, {16}, k, v)` of coded_k(c) and coded_v(c). k and v are kept as long.
+  // Of codes, T is their type: `KvCache<int8_t> cache(c, {16}, k, v)` of coded_k(c) and coded_v(c), which live as long.
   KvCache(const Call& c, CacheShape shape, CodedInput& k, CodedInput& v)
       : KvCache(c, shape, k.codes<T>(), v.codes<T>()) {
     keep_scales(c, 1, k, shape.k, x_k_scales);
