@@ -137,7 +137,7 @@ TEST_CASE("elements convert between types and devices") {
 }
 
 TEST_CASE("sums over dims, of partial results as of a split-K kernel") {
-  const at::OptionalDeviceGuard guard(at::Device(torch::kCUDA));
+  const at::OptionalDeviceGuard guard{at::Device(torch::kCUDA)};
   auto x = torch::empty({2, 3, 2}, on_device(torch::kFloat32));
   for (int i = 0; i < 12; ++i) x[i / 6][i / 2 % 3][i % 2].fill_(i);
   const auto first = x.sum(0);
