@@ -29,7 +29,8 @@ std::string kind_of(GivenMemory memory, const std::optional<Sanity::Checked>& ch
     case GivenMemory::kShared:
       return asked && checked->early_copy
                  ? kEarlyCopy
-                 : "an uninitialised read, or one before another thread has written";
+                 : "an uninitialised read, or one before another thread, or an asynchronous copy, "
+                   "has written";
     default:
       return "a read outside the buffer";
   }
