@@ -17,10 +17,11 @@ enum class CodeType : std::uint8_t {
 // What has a scale of its own.
 enum class ScalePer : std::uint8_t {
   kTensor,
-  kNone,       // every scale is 1, and the kernel is given none, as of fp8 that was never scaled
   kHead,       // [heads], the same in every batch entry
   kBatchHead,  // [batch][heads]
   kToken,      // [batch][heads][seqlen], or with layout BSHD [batch][seqlen][heads]
+  // The last, so that libraries that are built already mean what they did.
+  kNone,  // every scale is 1, and the kernel is given none, as of fp8 that was never scaled
 };
 
 struct Codes {
