@@ -375,8 +375,7 @@ void FindingSuspects::suggest_size_at_launch(const host::CheckFinding& finding) 
     std::vector<std::string> names;  // in its size
     bool of_kernel = false;
   };
-  std::set<std::string> files;
-  for (const ValueSite& s : x_graph.sites) files.insert(s.file);
+  const std::set<std::string> files = files_of_sites();
   const std::string kernel = finding.kernel.substr(0, finding.kernel.find('<'));
   std::vector<Launch> found;
   for (const std::string& file : files)

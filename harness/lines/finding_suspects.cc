@@ -525,8 +525,7 @@ std::vector<std::uint32_t> FindingSuspects::stores_before(const host::CheckFindi
 }
 
 void FindingSuspects::suggest_few_blocks(const std::vector<std::uint32_t>& stores) {
-  std::set<std::string> files;
-  for (const ValueSite& s : x_graph.sites) files.insert(s.file);
+  const std::set<std::string> files = files_of_sites();
   for (const std::uint32_t s : stores)
     for (const std::string& file : files)
       for (const int line : x_text.lines_that_launch(file)) {
@@ -656,8 +655,7 @@ void FindingSuspects::suggest_range_of_store(std::uint32_t s) {
 }
 
 void FindingSuspects::suggest_stores_by_text(const std::vector<std::string>& names) {
-  std::set<std::string> files;
-  for (const ValueSite& s : x_graph.sites) files.insert(s.file);
+  const std::set<std::string> files = files_of_sites();
   for (const std::string& name : names)
     for (const std::string& file : files)
       for (const int line : x_text.lines_that_store(file, name)) {

@@ -11,6 +11,16 @@
 
 namespace attn_diag::lines {
 
+namespace {
+
+// Whether what is assigned is made of one variable, as "lane = tid % 32".
+bool is_made_of_one(const std::string& text) {
+  const std::size_t value = text.find('=');
+  return value != text.npos && lines::variables_of(text.substr(value + 1)).size() <= 1;
+}
+
+}  // namespace
+
 void NumberSuspects::suggest_fragment(std::uint32_t load) {
   if (!is_load(load) || x_graph.whole_blocks) return;
   const ValueSite& s = site(node(load).site);
@@ -662,12 +672,6 @@ bool NumberSuspects::is_other_input(std::uint32_t n, std::uint32_t operand,
                                                : x_terms[by].kind == TermKind::kElement && of_v;
 }
 
-// Whether what is assigned is made of one variable, as "lane = tid % 32".
-static bool is_of_one(const std::string& text) {
-  const std::size_t value = text.find('=');
-  return value != text.npos && variables_of(text.substr(value + 1)).size() <= 1;
-}
-
 void NumberSuspects::suggest_index_of_store(std::uint32_t s, bool of_thread) {
   const std::string& text = x_text.line(site(s).file, site(s).line);
   if (x_graph.whole_blocks || !is_plain_subscript(text, site(s).variable)) return;
@@ -675,7 +679,7 @@ void NumberSuspects::suggest_index_of_store(std::uint32_t s, bool of_thread) {
   for (const NamedLine& use : variables_in(site(s).uses, ','))
     if (has_name(use.name, names) && use.line != site(s).line && !is_loop(text_of(s, use)) &&
         computes(text_of(s, use), use.name) &&
-        of_thread == (use.sources == "t" && is_of_one(text_of(s, use))))
+        of_thread == (use.sources == "t" && is_made_of_one(text_of(s, use))))
       suggest(s, use, "makes the index by which it is stored");
 }
 

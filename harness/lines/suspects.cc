@@ -38,6 +38,12 @@ void Suspects::suggest(const std::string& file, const std::string& function, int
   x_out.suspects.push_back(std::move(one));
 }
 
+std::set<std::string> Suspects::files_of_sites() const {
+  std::set<std::string> files;
+  for (const ValueSite& s : x_graph.sites) files.insert(s.file);
+  return files;
+}
+
 void Suspects::suggest(std::uint32_t site_number, const std::string& why) {
   const ValueSite& s = site(site_number);
   suggest(s.file, s.function, s.line, s.column, s.variable, why);

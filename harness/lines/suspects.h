@@ -100,6 +100,8 @@ class Suspects : public Walk {
   // Whether they loaded the first column of no row of k or v of the query's head.
   bool loads_none(unsigned buffer, std::uint32_t row);
   void note_loaders();
+  // The sources of what was compiled.
+  std::set<std::string> files_of_sites() const;
   // "to[i] = from[i] * factor;"
   bool copies_elements(std::uint32_t s);
   // Whether code of the host copied of it, perhaps into another order.

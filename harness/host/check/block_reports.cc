@@ -191,7 +191,8 @@ void BlockChecker::report_race(const Entry& earlier, bool earlier_writes, const 
   } else if (same_block) {
     finding.message = concat("two threads of one block ", actions, " with no barrier between");
     // For two stores the advice depends on what they stored: settle_later().
-    if (!earlier_writes || !write)
+    finding.wants_barrier = !earlier_writes || !write;
+    if (finding.wants_barrier)
       finding.advice = concat("Put __syncthreads() between the ", verb(earlier_writes), " and the ",
                               verb(write), "; in a loop, between its steps as well");
   } else if (const SharedClock& unfenced = x_thread[now.thread].unfenced;

@@ -66,11 +66,7 @@ bool is_of_compilers_load(const SeenFinding& seen, const SourceLines& lines) {
 
 // Which of two accesses came first is up to the schedule; between which lines a barrier can stand is not.
 void name_lines_to_part(CheckFinding& finding) {
-  constexpr std::string_view kPut = "Put __syncthreads() between the ";
-  if (finding.kind != CheckKind::kRace || !finding.has_other || finding.access.places.empty() ||
-      finding.other.places.empty() || !finding.advice.starts_with(kPut) ||
-      finding.advice.find(" the wait ") != std::string::npos)
-    return;
+  if (finding.access.places.empty() || finding.other.places.empty()) return;
   const SourcePlace &a = finding.access.places.front(), &b = finding.other.places.front();
   if (a.file != b.file || a.function != b.function || a.line == b.line) return;
   finding.advice =
@@ -211,7 +207,7 @@ CheckReport Checker::report() const {
     finding.written_above = seen.written_above;
     finding.message = seen.message;
     finding.advice = seen.advice;
-    name_lines_to_part(finding);
+    if (seen.wants_barrier) name_lines_to_part(finding);
     if (finding.severity == Severity::kError && is_of_compilers_load(seen, lines[launch.library])) {
       finding.severity = Severity::kLatent;
       finding.message +=

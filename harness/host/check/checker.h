@@ -77,6 +77,7 @@ struct SeenFinding {
   std::string message, advice;
   EarlyReturn returned;
   std::optional<SeenAccess> wait;                       // see CheckFinding::wait
+  bool wants_barrier = false;                           // between the two accesses
   std::uintptr_t at = 0;                                // of global memory
   std::int64_t written_below = -1, written_above = -1;  // see CheckFinding
   std::optional<std::uint32_t> writer;                  // program counter
