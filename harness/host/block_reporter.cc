@@ -256,6 +256,9 @@ void BlockReporter::report_stuck() {
     if (fiber == end) continue;
     record(advice.kind, concat("no thread can go on: ", waiting_list()), advice.text, fiber->file,
            fiber->line, fiber);
+    for (const Fiber* other = begin; x_check != nullptr && other != end; ++other)
+      if (other->wait != Wait::kNone && other->file != nullptr)
+        x_check->other_waits_at(other->file, other->line, returns_of(*other));
     break;
   }
   leave_for_good();

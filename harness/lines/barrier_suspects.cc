@@ -114,6 +114,10 @@ bool FindingSuspects::suspect_unpublished() {
   const int next = line != 0 ? line : by.line;
   suggest(at.file, "", statement_of(at.file, at.line, next, true), 0, race->array,
           "is read by another block: a barrier is missing behind it");
+  // "if (!is_last) return;"
+  for (const int leaves : x_text.returns_above(by.file, by.line))
+    if (line != 0 && by.file == at.file && leaves > line)
+      suggest(by.file, "", leaves, 0, "", "decides which blocks read it");
   return true;
 }
 

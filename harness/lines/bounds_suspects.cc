@@ -128,10 +128,23 @@ bool FindingSuspects::is_offset_there(const host::CheckFinding& finding) {
 
 void FindingSuspects::suspect_computed_end(const host::CheckFinding& finding) {
   if (finding.extents.empty()) return;
+  // Whether the index that lies outside was made before the loop.
+  const auto is_made_before = [&](const std::string& file, int loop) {
+    return std::any_of(x_errors.begin(), x_errors.end(), [&](const host::CheckFinding* error) {
+      const std::optional<std::size_t> outside = outer_index_of(*error);
+      if (!outside || error->array != finding.array || error->access.places.empty()) return false;
+      const host::SourcePlace& at = error->access.places.front();
+      const std::string name =
+          subscript_name(x_text.line(at.file, at.line), error->array, *outside);
+      const int made = name.empty() ? 0 : x_text.assigned_above(at.file, at.line, name);
+      return at.file == file && made != 0 && made < loop;
+    });
+  };
   for (const std::uint32_t s : sites_of(finding.access))
     for (const Condition& condition : conditions_in(site(s).conditions)) {
       const std::string& text = text_of(s, condition.at);
-      if (condition.loop && is_loop(text) && !is_plain_loop(text, true) && !clamps(text))
+      if (condition.loop && is_loop(text) && !is_plain_loop(text, true) && !clamps(text) &&
+          !is_made_before(file_of(s, condition.at), condition.at.line))
         return suggest(s, condition.at, "ends behind the array");
     }
 }
@@ -153,7 +166,10 @@ void FindingSuspects::suspect_outer_index(const host::CheckFinding& finding) {
   const int line = x_text.assigned_above(at.file, at.line, name);
   if (line != 0) {
     const std::string& text = x_text.line(at.file, line);
-    if (computes(text, name) && !is_loop(text)) suggest(at.file, at.function, line, 0, name, why);
+    if (!computes(text, name) || is_loop(text)) return;
+    suggest(at.file, at.function, line, 0, name, why);
+    // Another name may be meant.
+    suggest(at.file, at.function, at.line, 0, finding.element, finding.message);
   } else if (finding.access.places.size() > 1) {
     const host::SourcePlace& call = finding.access.places[1];
     suggest(call.file, call.function, call.line, 0, name, "gives the index that lies outside");
@@ -232,11 +248,15 @@ bool FindingSuspects::is_own_mask(const host::CheckFinding& finding) {
 }
 
 void FindingSuspects::suspect_stop(const host::CheckFinding& finding) {
-  if (finding.kind != host::CheckKind::kLaunch || finding.access.places.size() < 2) return;
+  if (finding.kind != host::CheckKind::kLaunch || finding.access.places.empty()) return;
   const host::SourcePlace& own = finding.access.places.front();
   if (is_own_mask(finding)) suggest(own.file, own.function, own.line, 0, "", finding.message);
+  if (finding.unending) suggest_loops_around(finding.access.places);
   std::vector<host::SourcePlace> calls(std::next(finding.access.places.begin()),
                                        finding.access.places.end());
+  // Whichever waits in vain may do so by its own fault.
+  for (const std::vector<host::SourcePlace>& places : finding.others_wait)
+    calls.insert(calls.end(), std::next(places.begin()), places.end());
   // A helper that only hands on what it was given comes last.
   const auto computes_nothing = [&](const host::SourcePlace& call) {
     const std::string& text = x_text.line(call.file, call.line);
@@ -263,6 +283,15 @@ void FindingSuspects::suspect_stop(const host::CheckFinding& finding) {
     suggest_makers_above(*call, names, "makes what that is made of");
   }
   suggest_calls(last, calls.end());
+}
+
+void FindingSuspects::suggest_loops_around(const std::vector<host::SourcePlace>& places) {
+  for (const host::SourcePlace& place : places) {
+    std::vector<Statement> around = x_text.statements_around(place.file, place.line);
+    std::erase_if(around, [](const Statement& one) { return !one.loop; });
+    for (auto loop = around.rbegin(); loop != around.rend(); ++loop)
+      suggest(place.file, place.function, loop->begin, 0, "", "is around where it goes on");
+  }
 }
 
 void FindingSuspects::suspect_shared_cause() {

@@ -48,9 +48,10 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves, bool late_co
   for (host::CheckFinding& finding : report.findings) {
     const bool may_move = moves && !any_error && finding.kind == host::CheckKind::kRace &&
                           finding.severity == host::Severity::kLatent;
-    name_files(finding.access);
-    name_files(finding.other);
-    name_files(finding.wait);
+    name_files(finding.access.places);
+    name_files(finding.other.places);
+    name_files(finding.wait.places);
+    for (std::vector<host::SourcePlace>& places : finding.others_wait) name_files(places);
     if (finding.severity == host::Severity::kLatent && finding.kind == host::CheckKind::kRace)
       x_latent.push_back(&finding);
     const bool misplaces =
@@ -80,12 +81,14 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves, bool late_co
   // Parts of shared memory that are used for one thing after the other overlap, and only want a barrier between.
   if (!suspect_missing_barrier() && !suspect_unpublished())
     for (const host::CheckFinding* finding : x_errors) suspect_overlap_of(*finding);
-  for (const host::CheckFinding* finding : x_errors) suspect_copies_over(*finding);
-  for (const host::CheckFinding* finding : x_errors) suspect_stage(*finding);
-  // An index that leaves its array may well leave the stage that a copy was waited for.
+  // An index that leaves its array may well leave the stage that a copy was waited for, or come to that of another.
   const bool index_first = has(host::CheckKind::kOutOfBounds);
-  for (const host::CheckFinding* finding : x_errors)
-    if (!index_first) suspect_waits(*finding);
+  const auto suspect_copies = [&] {
+    for (const host::CheckFinding* finding : x_errors) suspect_copies_over(*finding);
+    for (const host::CheckFinding* finding : x_errors) suspect_stage(*finding);
+    for (const host::CheckFinding* finding : x_errors) suspect_waits(*finding);
+  };
+  if (!index_first) suspect_copies();
   for (const host::CheckFinding* finding : x_errors)
     if (finding->written_above < 0) suspect_guard(*finding);
   for (const host::CheckFinding* finding : x_errors) {
@@ -153,16 +156,15 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves, bool late_co
     if (finding.has_other) suspect_site(finding.other, finding.array, finding.offset < 0);
     if (x_out.what.empty() && x_out.suspects.size() > before) x_out.what = finding.message;
   }
-  if (index_first)
-    for (const host::CheckFinding* finding : x_errors) suspect_waits(*finding);
+  if (index_first) suspect_copies();
   spare_what_is_right_elsewhere(told);
   x_errors.clear();
   x_latent.clear();
   return x_out.suspects.size() > before;
 }
 
-void FindingSuspects::name_files(host::CheckAccess& access) const {
-  for (host::SourcePlace& place : access.places) place.file = known_file(place.file);
+void FindingSuspects::name_files(std::vector<host::SourcePlace>& places) const {
+  for (host::SourcePlace& place : places) place.file = known_file(place.file);
 }
 
 std::string FindingSuspects::known_file(const std::string& file) const {
@@ -664,8 +666,14 @@ void FindingSuspects::suggest_stores_by_text(const std::vector<std::string>& nam
         const std::vector<Statement> around = x_text.statements_around(file, line);
         const auto loop = std::find_if(around.rbegin(), around.rend(),
                                        [](const Statement& one) { return one.loop; });
-        if (loop != around.rend() && !is_plain_loop(x_text.line(file, loop->begin), true))
-          suggest(file, "", loop->begin, 0, name, "decides how much of it is stored");
+        if (loop == around.rend()) continue;
+        const std::string why = "decides how much of it is stored";
+        if (!is_plain_loop(x_text.line(file, loop->begin), true))
+          suggest(file, "", loop->begin, 0, name, why);
+        else
+          for (const std::string& limit : loop_limits(x_text.line(file, loop->begin)))
+            if (const int made = x_text.assigned_above(file, loop->begin, limit); made != 0)
+              suggest(file, "", made, 0, limit, why);
       }
 }
 

@@ -40,7 +40,7 @@ class FindingSuspects : public NumberSuspects {
 
  private:
   // By the names that the watch build has for them: "./tile.cuh" is what a compiler in another folder called it.
-  void name_files(host::CheckAccess& access) const;
+  void name_files(std::vector<host::SourcePlace>& places) const;
   std::string known_file(const std::string& file) const;
   bool has(host::CheckKind kind) const;
   // The line of an access; before that of a helper, which is given the address, the lines that call it.
@@ -55,6 +55,8 @@ class FindingSuspects : public NumberSuspects {
   // Where a thread can no more go on within a helper, as one that waits by inline assembly: the calls that led there, what
   // they are given, and the loops and conditions around them.
   void suspect_stop(const host::CheckFinding& finding);
+  // Of what does not end: the loops around where it goes on, innermost first.
+  void suggest_loops_around(const std::vector<host::SourcePlace>& places);
   // Whether a collective of a helper was called with a mask that the helper was not given as an integer.
   bool is_own_mask(const host::CheckFinding& finding);
   // Of the variables that a line uses those to which a line above gives their value.

@@ -221,7 +221,7 @@ void SumSuspects::suspect_missing(const Cause& cause) {
       for (const Condition& condition : conditions_in(site(s).conditions))
         if (!(condition.loop && is_loop(text_of(s, condition.at))) &&
             come_of(condition.tests, "tx") && !holds_for_all_keys(at, condition) &&
-            !is_passed_without(s, condition))
+            !is_passed_without(s, condition) && !is_of_row(at, condition))
           suggest_condition(s, condition, why, true);
     if (way.score == 0) suggest_guards_of_row(at, key, cause.row, why);
     if (lacks_first_keys(cause)) {
@@ -241,6 +241,19 @@ void SumSuspects::suspect_missing(const Cause& cause) {
   }
   if (at == 0) suspect_what_never_ran();
   if (cause.site != 0) suggest(cause.site, "stores the sum");
+}
+
+bool SumSuspects::is_of_row(std::uint32_t n, const Condition& condition) {
+  std::vector<Condition> loops = conditions_in(site(node(n).site).conditions);
+  std::erase_if(loops, [](const Condition& one) { return !one.loop; });
+  if (!loops.empty() && sums_columns(n)) loops.erase(loops.begin());
+  note_loaders();
+  return std::any_of(x_loaders[0].begin(), x_loaders[0].end(), [&](std::uint32_t loader) {
+    const std::vector<Condition> there = conditions_in(site(loader).conditions);
+    return is_among(condition, there) &&
+           std::any_of(loops.begin(), loops.end(),
+                       [&](const Condition& loop) { return !is_among(loop, there); });
+  });
 }
 
 bool SumSuspects::stores_of_inputs(std::uint32_t s) const {

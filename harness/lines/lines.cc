@@ -87,14 +87,6 @@ std::vector<std::uint32_t> with_sources(const host::ValueGraph& survey,
   return blocks;
 }
 
-// The blocks that make these rows, with their sources.
-std::vector<std::uint32_t> blocks_of(const host::ValueGraph& survey, const Chosen& chosen) {
-  std::vector<std::uint32_t> blocks;
-  for (const std::size_t element : chosen.elements)
-    blocks.push_back(survey.outputs[chosen.of_lse ? 1 : 0][element].block);
-  return with_sources(survey, blocks);
-}
-
 // The blocks whose results reach no output and no other block: they may hold what others lack.
 std::vector<std::uint32_t> unread_blocks(const host::ValueGraph& survey) {
   std::vector<bool> read(survey.reads_of.size());
@@ -109,6 +101,15 @@ std::vector<std::uint32_t> unread_blocks(const host::ValueGraph& survey) {
   for (std::uint32_t block = 0; block < read.size(); ++block)
     if (!read[block]) blocks.push_back(block);
   return blocks;
+}
+
+// The blocks that make these rows, with their sources. Of rows that no block stores: those that might have.
+std::vector<std::uint32_t> blocks_of(const host::ValueGraph& survey, const Chosen& chosen) {
+  std::vector<std::uint32_t> blocks;
+  for (const std::size_t element : chosen.elements)
+    blocks.push_back(survey.outputs[chosen.of_lse ? 1 : 0][element].block);
+  blocks = with_sources(survey, blocks);
+  return blocks.empty() ? unread_blocks(survey) : blocks;
 }
 
 // One wrong row and a right one, then that alone, say most of what more of them do.

@@ -29,6 +29,17 @@ bool Suspects::loads_none(unsigned buffer, std::uint32_t row) {
   return true;
 }
 
+bool Suspects::loads_first_key(unsigned buffer, std::uint32_t row) {
+  if (is_cut()) return true;
+  const Loaded& loaded = loaded_for(row);
+  const std::uint32_t column = first_column(loaded, buffer);
+  if (column == kNone) return true;
+  for (unsigned j = 0; j < static_cast<unsigned>(x_attention.problem().seqlen_k); ++j)
+    if (x_attention.visible(row, j))
+      return loaded.of[buffer].count(std::uint64_t{key_row(row, j)} << 32 | column) != 0;
+  return true;
+}
+
 bool Suspects::loads_all(unsigned buffer, std::uint32_t row) {
   if (is_cut()) return true;
   const Loaded& loaded = loaded_for(row);
@@ -221,11 +232,18 @@ void Suspects::suggest_shared_of_k_and_v(std::uint32_t row, const std::string& w
   for (const std::uint32_t loader : x_loaders[2])
     for (const NamedLine& use : variables_in(site(loader).uses, ','))
       of_v.insert(key_of(loader, use));
-  for (const std::uint32_t loader : x_loaders[1])
-    for (const NamedLine& use : variables_in(site(loader).uses, ','))
-      if (!use.sources.empty() && use.sources.find('t') == std::string::npos &&
-          of_v.count(key_of(loader, use)) != 0 && computes(text_of(loader, use), use.name))
-        suggest(loader, use, why);
+  // What blocks have alike first, and what is computed before the loops over keys.
+  const auto suggest_those = [&](bool of_thread, bool loops) {
+    for (const std::uint32_t loader : x_loaders[1])
+      for (const NamedLine& use : variables_in(site(loader).uses, ','))
+        if (!use.sources.empty() && comes_of(use, "t") == of_thread &&
+            of_v.count(key_of(loader, use)) != 0 && computes(text_of(loader, use), use.name) &&
+            is_loop(text_of(loader, use)) == loops)
+          suggest(loader, use, why);
+  };
+  suggest_those(false, false);
+  suggest_those(false, true);
+  suggest_those(true, false);
 }
 
 bool Suspects::begins_right(std::uint32_t loader) {

@@ -393,7 +393,7 @@ void NumberSuspects::suggest_heads_of_load(std::uint32_t loader, std::uint32_t r
     }
   std::vector<NamedLine> heads = variables_in(site(loader).uses, ',');
   std::erase_if(heads, [&](const NamedLine& use) {
-    return use.sources.empty() || comes_of(use, "t") ||
+    return use.sources.empty() || comes_of(use, "t") || is_loop(text_of(loader, use)) ||
            lines_of_q.count({file_of(loader, use), use.line}) > 0 ||
            use.sources.find_first_not_of(of_q) != use.sources.npos;
   });
@@ -465,7 +465,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
         const bool shifted =
             x_graph.whole_blocks &&
             (x_first_step || (other.kind == TermKind::kElement && other.column != element.column));
-        if (in_order && !same_key && !shifted && !loads_none(element.buffer, cause.row) &&
+        if (in_order && !same_key && !shifted && loads_first_key(element.buffer, cause.row) &&
             element.row >= end && element.row < end + x_terms.keys().size())
           for (const std::uint32_t s : {node(n).site, node(operand).site, node(input).site})
             suggest_conditions(s, nullptr, "lets rows behind the last key through", false);

@@ -143,6 +143,10 @@ class NumberSuspects : public Suspects {
   void suggest_copied_again(std::uint32_t copy);
   void suggest_repeated_score(std::uint32_t row);
   void suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b);
+  // Whether it is an exponential by which a sum of weights is multiplied, as exp(maximum so far - maximum) is.
+  bool is_rescaling_factor(std::uint32_t n) const;
+  // Where a sum adds such a factor as if it were a weight.
+  void suggest_added_factor(std::uint32_t n);
   // A sum that begins with one of the parts that it adds.
   void suggest_first_value(const Cause& cause, std::uint32_t a, std::uint32_t b);
   // Where a part that was only moved and rescaled since was summed.

@@ -47,10 +47,55 @@ void NumberSuspects::suggest_first_value(const Cause& cause, std::uint32_t a, st
     suggest_of(file_of(cause.site, call), "", call.line);
 }
 
+bool NumberSuspects::is_rescaling_factor(std::uint32_t n) const {
+  if (!is_exponential(n)) return false;
+  for (std::uint32_t by = n + 1; by < x_graph.nodes.size(); ++by) {
+    if (op(by) != ValueOp::kMultiply && op(by) != ValueOp::kFma) continue;
+    const auto& operand = node(by).operand;
+    for (std::size_t i = 0; i < 2; ++i)
+      if (operand[i] != 0 && made_by(operand[i]) == n && operand[1 - i] != 0 &&
+          x_terms[operand[1 - i]].kind == TermKind::kWeight)
+        return true;
+  }
+  return false;
+}
+
+void NumberSuspects::suggest_added_factor(std::uint32_t n) {
+  if (x_graph.whole_blocks) return;
+  std::vector<std::uint32_t> sums = {n};
+  for (std::size_t i = 0; i < sums.size() && i < 64; ++i) {
+    const ValueNode& sum = node(sums[i]);
+    const bool fused = op(sums[i]) == ValueOp::kFma;
+    if (!fused && op(sums[i]) != ValueOp::kAdd) continue;
+    for (std::size_t j = fused ? 2 : 0; j < (fused ? 3 : 2); ++j) {
+      const std::uint32_t part = sum.operand[j] == 0 ? 0 : made_by(sum.operand[j]);
+      if (part == 0) continue;
+      sums.push_back(part);
+      if (!is_rescaling_factor(part)) continue;
+      // What holds it, by its name; a helper has one of its own.
+      const ValueSite& made = site(node(part).site);
+      const std::vector<NamedLine> calls = lines_in(made.callers);
+      const std::vector<std::string> names = assigned_names(
+          calls.empty() ? x_text.statement(made.file, made.line)
+                        : x_text.statement(file_of(node(part).site, calls[0]), calls[0].line));
+      if (has_name(x_text.line(site(sum.site).file, site(sum.site).line), names))
+        return suggest_node(sums[i], "adds the factor that rescales what was summed before");
+      const std::string why = "gives the sum the factor that rescales what was summed before";
+      for (std::uint32_t at = sum.operand[j]; at != part; at = node(at).operand[0])
+        if (op(at) == ValueOp::kStore) suggest_node(at, why);
+      for (const NamedLine& use : variables_in(site(sum.site).uses, ','))
+        if (!has_name(use.name, names) && has_name(text_of(sum.site, use), names))
+          suggest(sum.site, use, why);
+      return;
+    }
+  }
+}
+
 void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b) {
   const std::uint32_t n = cause.node;
   const std::string why = ill_text(Ill::kTwice);
   if (!x_graph.whole_blocks) suggest_repeated_score(cause.row);
+  suggest_added_factor(n);
   // An atomic addition adds the same sum twice: one of the threads should do it.
   if (op(n) == ValueOp::kAtomicAdd && a != 0 && b != 0 && a < n && b < n &&
       x_terms[a].kind == TermKind::kWeight && x_terms[a].set == x_terms[b].set) {
@@ -250,7 +295,8 @@ void NumberSuspects::suggest_copied_again(std::uint32_t copy) {
   const std::string why = "copies the row of one key again and again, and of others none";
   const std::uint32_t s = node(copy).site;
   // Which tile it is all threads know alike. The nearest first.
-  std::vector<NamedLine> of_tile = variables_in(site(s).uses, ',');
+  const std::vector<NamedLine> of_place = variables_in(site(s).uses, ',');
+  std::vector<NamedLine> of_tile = of_place;
   std::erase_if(of_tile, [&](const NamedLine& use) {
     const std::vector<Statement> around = x_text.statements_around(file_of(s, use), use.line);
     const bool in_loop = std::any_of(around.begin(), around.end(),
@@ -263,6 +309,13 @@ void NumberSuspects::suggest_copied_again(std::uint32_t copy) {
       [](const NamedLine& one, const NamedLine& other) { return one.line > other.line; });
   for (const NamedLine& use : of_tile)
     if (computes(text_of(s, use), use.name)) suggest(s, use, "says which tile is copied");
+  // A call that is given the place as it is: "copy(to, &k[at])".
+  if (const std::vector<NamedLine> calls = lines_in(site(s).callers);
+      !calls.empty() &&
+      text_of(s, calls.front()).find_first_of("+-*/%") == std::string::npos)
+    for (const NamedLine& use : of_place)
+      if (has_name(text_of(s, calls.front()), {use.name}) && computes(text_of(s, use), use.name))
+        suggest(s, use, "makes the place of what is copied");
   // Who names the place: a helper of assembly is given it.
   const std::string& text = x_text.line(site(s).file, site(s).line);
   if (has_name(text, {"asm"}) || text.find('[') == text.npos) suggest_callers(s, why);

@@ -793,6 +793,20 @@ void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std:
     sum = made_by(next);
   }
   if (!x_graph.whole_blocks && node(sum).site != 0) suggest_missing_step(node(sum).site);
+  // Of lanes that add it up another one has the whole, and this one stores what it has.
+  const auto is_of_other_lane = [&](std::uint32_t n) {
+    return is_same_line(node(n).site, node(sum).site) && node(n).where != node(sum).where &&
+           node(n).where / 32 == node(sum).where / 32 && holds_more(n) != 0 && is_whole(x_terms[n]);
+  };
+  for (std::uint32_t n = 1; !x_graph.whole_blocks && n < x_graph.nodes.size(); ++n)
+    if (is_of_other_lane(n)) {
+      for (std::uint32_t by = score; by != sum && node(by).site != 0; by = node(by).operand[0])
+        if (op(by) == ValueOp::kStore)
+          for (const Condition& condition : conditions_in(site(node(by).site).conditions))
+            if (!condition.loop && come_of(condition.tests, "t"))
+              suggest(node(by).site, condition.at, "lets a lane store a part, while another has all of it");
+      break;
+    }
   // Others may have what its own thread lost.
   if (!suspect_dropped(holds_more))
     suspect_dropped(

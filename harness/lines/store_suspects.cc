@@ -66,7 +66,14 @@ void SumSuspects::suspect_store(const std::vector<Cause>& list) {
   for (const std::uint32_t s : sites) {
     if (!whole_rows || by_index || x_graph.whole_blocks) break;
     std::vector<Condition> loops = conditions_in(site(s).conditions);
-    std::erase_if(loops, [](const Condition& condition) { return !condition.loop; });
+    // A loop that may leave the kernel is a condition of what stands behind it.
+    const std::vector<Statement> around = x_text.statements_around(site(s).file, site(s).line);
+    std::erase_if(loops, [&](const Condition& condition) {
+      return !condition.loop ||
+             (file_of(s, condition.at) == site(s).file &&
+              std::none_of(around.begin(), around.end(),
+                           [&](const Statement& one) { return one.has(condition.at.line); }));
+    });
     if (loops.size() > 1)
       suggest_condition(s, loops.back(), "decides which rows are stored", false);
   }

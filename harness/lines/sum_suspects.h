@@ -100,9 +100,11 @@ class SumSuspects : public NumberSuspects {
   Way way_of(std::uint32_t row, unsigned key);
   // A key that did come through, of the same or another row.
   std::optional<Way> way_of_another(std::uint32_t row, const std::vector<unsigned>& not_these);
-  // The loops around a sum over keys: those at the tail of all keys are cut by the outer one.
   // Whether threads that never came to the site came past this condition, to other lines behind it.
   bool is_passed_without(std::uint32_t s, const Condition& condition);
+  // Whether it was decided before any loop over keys around a number: q was loaded under it as well, outside of that.
+  bool is_of_row(std::uint32_t n, const Condition& condition);
+  // The loops around a sum over keys: those at the tail of all keys are cut by the outer one.
   void suggest_loops(std::uint32_t s, const std::vector<unsigned>& keys, bool skip_columns,
                      bool lacks, const std::string& why);
   // Whether its thread passed n's line more than once for one score: the innermost loop goes over columns.

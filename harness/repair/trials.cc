@@ -114,15 +114,16 @@ bool has_default_scale(const Problem& p) {
 // The lines of a finding, with those of the calls around them.
 void add_places(const host::CheckFinding& finding, std::vector<SourcePlace>& to) {
   constexpr std::size_t kMost = 12;
-  const auto add = [&](const host::CheckAccess& access) {
-    for (const host::SourcePlace& at : access.places) {
+  const auto add = [&](const std::vector<host::SourcePlace>& places) {
+    for (const host::SourcePlace& at : places) {
       const SourcePlace place{at.file, at.line};
       if (at.line > 0 && to.size() < kMost && std::find(to.begin(), to.end(), place) == to.end())
         to.push_back(place);
     }
   };
-  add(finding.access);
-  if (finding.has_other) add(finding.other);
+  add(finding.access.places);
+  if (finding.has_other) add(finding.other.places);
+  for (const std::vector<host::SourcePlace>& places : finding.others_wait) add(places);
 }
 
 // "threads wait at /x/k.cu:40; ..."

@@ -6,6 +6,13 @@ namespace {
 using host::CheckAccess;
 using host::CheckFinding;
 
+Json places_json(const std::vector<host::SourcePlace>& places) {
+  Json j = Json::array();
+  for (const host::SourcePlace& p : places)
+    j.push_back({{"file", p.file}, {"line", p.line}, {"function", p.function}});
+  return j;
+}
+
 Json access_json(const CheckAccess& a) {
   Json j;
   j["block"] = a.block;
@@ -16,9 +23,7 @@ Json access_json(const CheckAccess& a) {
   j["atomic"] = a.atomic;
   j["volatile"] = a.is_volatile;
   j["async"] = a.async;
-  j["places"] = Json::array();
-  for (const host::SourcePlace& p : a.places)
-    j["places"].push_back({{"file", p.file}, {"line", p.line}, {"function", p.function}});
+  j["places"] = places_json(a.places);
   j["symbol"] = a.symbol.empty() ? Json(nullptr) : Json(a.symbol);
   return j;
 }
@@ -39,6 +44,9 @@ Json finding_json(const CheckFinding& f) {
   j["advice"] = f.advice;
   j["access"] = access_json(f.access);
   j["other"] = f.has_other ? access_json(f.other) : Json(nullptr);
+  j["others_wait"] = Json::array();
+  for (const std::vector<host::SourcePlace>& places : f.others_wait)
+    j["others_wait"].push_back(places_json(places));
   j["further"] = f.folded;
   return j;
 }

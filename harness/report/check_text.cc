@@ -26,6 +26,13 @@ std::string triple(const std::array<unsigned, 3>& at) {
   return fmt::format("({},{},{})", at[0], at[1], at[2]);
 }
 
+std::string calls_text(const std::vector<host::SourcePlace>& places) {
+  std::string s;
+  for (std::size_t i = 1; i < std::min(places.size(), kMostFrames); ++i)
+    s += fmt::format("      called at {}:{}\n", file_text(places[i].file), places[i].line);
+  return s;
+}
+
 std::string access_text(const CheckAccess& a) {
   const std::string how = a.async         ? "asynchronous "
                           : a.atomic      ? "atomic "
@@ -43,9 +50,7 @@ std::string access_text(const CheckAccess& a) {
   if (!a.places[0].function.empty())
     s += fmt::format(" in {}", short_function_name(a.places[0].function));
   s += '\n';
-  for (std::size_t i = 1; i < std::min(a.places.size(), kMostFrames); ++i)
-    s += fmt::format("      called at {}:{}\n", file_text(a.places[i].file), a.places[i].line);
-  return s + fmt::format("      {}\n", who);
+  return s + calls_text(a.places) + fmt::format("      {}\n", who);
 }
 
 std::string memory_text(const CheckFinding& f) {
@@ -144,10 +149,12 @@ std::string finding_text(int number, const Group& group, const Style& style) {
   }
   if (const std::string others = others_text(group); !others.empty())
     s += "    " + wrap(others, style.width - 4, 4) + '\n';
-  if (f.kind == CheckKind::kLaunch)
-    for (std::size_t i = 1; i < std::min(f.access.places.size(), kMostFrames); ++i)
-      s += fmt::format("      called at {}:{}\n", file_text(f.access.places[i].file),
-                       f.access.places[i].line);
+  if (f.kind == CheckKind::kLaunch) s += calls_text(f.access.places);
+  // The message has the lines themselves.
+  for (const std::vector<host::SourcePlace>& places : f.others_wait)
+    if (places.size() > 1)
+      s += fmt::format("    Others wait at {}:{}\n{}", file_text(places[0].file), places[0].line,
+                       calls_text(places));
   if (f.folded > 0)
     s += fmt::format("    {} more of the same {}.\n", count(static_cast<std::int64_t>(f.folded)),
                      f.has_other ? "two lines" : "line");

@@ -44,9 +44,9 @@ std::string what_of(const CheckAccess& a) {
 }
 
 // The calls around an access that were inlined into one function.
-void add_calls(const CheckAccess& access, std::vector<LocatedPlace>& to) {
-  for (std::size_t i = 1; i < access.places.size(); ++i)
-    to.push_back({access.places[i].file, access.places[i].line, 0, "called from here"});
+void add_calls(const std::vector<host::SourcePlace>& places, std::vector<LocatedPlace>& to) {
+  for (std::size_t i = 1; i < places.size(); ++i)
+    to.push_back({places[i].file, places[i].line, 0, "called from here"});
 }
 
 LocatedFinding located(const CheckFinding& f) {
@@ -61,10 +61,14 @@ LocatedFinding located(const CheckFinding& f) {
   message += sentence(f.message);
   if (!f.advice.empty()) message += ' ' + sentence(f.advice);
   one.place = place_of(f.access, message);
-  add_calls(f.access, one.related);
+  add_calls(f.access.places, one.related);
   if (f.has_other) {
     one.related.push_back(place_of(f.other, "and, before it, " + what_of(f.other) + " here"));
-    add_calls(f.other, one.related);
+    add_calls(f.other.places, one.related);
+  }
+  for (const std::vector<host::SourcePlace>& places : f.others_wait) {
+    one.related.push_back({places.front().file, places.front().line, 0, "other threads wait here"});
+    add_calls(places, one.related);
   }
   return one;
 }

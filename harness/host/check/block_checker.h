@@ -118,6 +118,9 @@ class BlockChecker {
                   std::uintptr_t pc, bool is_local);
   // The block is ended because of what the thread asks for at `pc`.
   void ended_at(const std::vector<StackWord>& returns) { x_checker->note_end(returns); }
+  void other_waits_at(const std::string& file, int line, const std::vector<StackWord>& returns) {
+    x_checker->note_end_of_other(file, line, returns);
+  }
   // An access that ended the block.
   void fault(unsigned thread, std::uintptr_t at, bool misaligned, const std::string& message,
              const char* advice, std::uintptr_t pc);

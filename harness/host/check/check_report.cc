@@ -140,8 +140,9 @@ CheckReport Checker::report() const {
     if (seen.writer) offsets.insert(*seen.writer);
   }
   for (const EndedLaunch& ended : x_ended_launches)
-    for (const StackWord& word : ended.returns)
-      wanted[x_launches[ended.launch].library].insert(word.value);
+    for (const Returns& returns : ended.returns)
+      for (const StackWord& word : returns)
+        wanted[x_launches[ended.launch].library].insert(word.value);
   for (const auto& [from, what] : x_unseen) wanted[x_launches[from.launch].library].insert(from.pc);
   CheckReport report;
   report.summary = x_summary;
@@ -233,7 +234,26 @@ CheckReport Checker::report() const {
   for (const EndedLaunch& launch : x_ended_launches) {
     ended.push_back(launch.finding);
     const std::string& library = x_launches[launch.launch].library;
-    add_callers(ended.back().access.places, launch.returns, lines[library], library);
+    std::vector<SourcePlace>& first = ended.back().access.places;
+    std::vector<std::vector<SourcePlace>>& others = ended.back().others_wait;
+    const auto is_known = [&](const std::vector<SourcePlace>& places) {
+      const auto same = [](const SourcePlace& a, const SourcePlace& b) {
+        return a.line == b.line && a.file == b.file;
+      };
+      const auto is = [&](const std::vector<SourcePlace>& known) {
+        return std::equal(known.begin(), known.end(), places.begin(), places.end(), same);
+      };
+      return is(first) || std::any_of(others.begin(), others.end(), is);
+    };
+    const std::vector<std::vector<SourcePlace>> waiting = std::move(others);
+    others.clear();
+    if (!launch.returns.empty())
+      add_callers(first, launch.returns.front(), lines[library], library);
+    for (std::size_t i = 0; i < waiting.size(); ++i) {
+      std::vector<SourcePlace> places = waiting[i];
+      add_callers(places, launch.returns[i + 1], lines[library], library);
+      if (!is_known(places)) others.push_back(std::move(places));
+    }
   }
   report.findings.insert(report.findings.begin(), ended.begin(), ended.end());
   sort_by_severity(report.findings);
@@ -277,7 +297,9 @@ void Checker::add_launch_finding(const LaunchFinding& found) {
   finding.kind = CheckKind::kLaunch;
   finding.kernel = x_launches.empty() ? "" : x_launches.back().kernel;
   finding.message = found.message;
+  finding.unending = found.kind == LaunchFindingKind::kStepLimit;
   if (!found.file.empty()) finding.access.places.push_back({found.file, found.line, ""});
+  for (const SourcePlace& place : x_others_wait) finding.others_wait.push_back({place});
   const auto launch = static_cast<std::uint32_t>(x_launches.empty() ? 0 : x_launches.size() - 1);
   x_ended_launches.push_back({std::move(finding), x_ended_at, launch});
 }

@@ -1,6 +1,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -286,6 +287,25 @@ TEST_CASE("of a wait in vain within a helper it is said what called that") {
       expected.push_back(line_of(called ? "calls" : "inlines"));
       CHECK(lines == expected);
     }
+}
+
+TEST_CASE("of warps that wait for each other it is said what called either wait") {
+  for (const char* schedule : {"forward", "reverse", "lockstep"}) {
+    CAPTURE(schedule);
+    const CheckFinding found = only(checked_launch(
+        [](Memory& m) { return checked::wait_for_each_other(m.out.data()); }, schedule,
+        cudaErrorLaunchFailure));
+    REQUIRE(found.others_wait.size() == 1);
+    std::set<std::vector<int>> waits;
+    for (const auto& places : {found.access.places, found.others_wait.front()}) {
+      std::vector<int> lines;
+      for (const SourcePlace& place : places) lines.push_back(place.line);
+      waits.insert(lines);
+    }
+    const int wait = line_of("waits in vain");
+    CHECK(waits == std::set<std::vector<int>>{{wait, line_of("in a helper"), line_of("one calls")},
+                                              {wait, line_of("the other inlines")}});
+  }
 }
 
 TEST_CASE("reading before the wait for an asynchronous copy is found") {

@@ -152,8 +152,27 @@ WatchedMemory::Part WatchedMemory::part_of(std::uintptr_t at) const {
 
 void Checker::note_end(const std::vector<StackWord>& returns) {
   if (!x_ended_at.empty() || x_launches.empty()) return;
+  x_ended_at.push_back(offsets_of(returns));
+}
+
+void Checker::note_end_of_other(const std::string& file, int line, const Returns& returns) {
+  constexpr std::size_t kMost = 8;
+  if (x_ended_at.empty() || x_ended_at.size() >= kMost) return;
+  Returns offsets = offsets_of(returns);
+  const auto same = [&](const Returns& known) {
+    return std::equal(known.begin(), known.end(), offsets.begin(), offsets.end(),
+                      [](const StackWord& a, const StackWord& b) { return a.value == b.value; });
+  };
+  if (std::any_of(x_ended_at.begin(), x_ended_at.end(), same)) return;
+  x_ended_at.push_back(std::move(offsets));
+  x_others_wait.push_back({file, line, ""});
+}
+
+Checker::Returns Checker::offsets_of(const Returns& returns) const {
+  Returns offsets;
   for (const StackWord& word : returns)
-    x_ended_at.push_back({word.at, word.value - x_launches.back().base});
+    offsets.push_back({word.at, word.value - x_launches.back().base});
+  return offsets;
 }
 
 void Checker::begin_launch(const LaunchPlan& plan) {
@@ -163,6 +182,7 @@ void Checker::begin_launch(const LaunchPlan& plan) {
                         plan.config.gridDim, plan.config.blockDim});
   ++x_summary.launches;
   x_ended_at.clear();
+  x_others_wait.clear();
   x_ignored.clear();
   x_handovers.clear();
   for (auto& [begin, memory] : x_memory)

@@ -144,6 +144,8 @@ class Checker {
   // What may be return addresses of the thread by which a block was ended, innermost first; after the launch,
   // add_launch_finding() says what ended it.
   void note_end(const std::vector<StackWord>& returns);
+  // The same of another thread that waits at that line; after note_end(). Kept of a few that wait in different places.
+  void note_end_of_other(const std::string& file, int line, const std::vector<StackWord>& returns);
   void add_launch_finding(const LaunchFinding& finding);
 
   Handovers& handovers() { return x_handovers; }  // at addresses of global memory
@@ -151,8 +153,10 @@ class Checker {
   CheckReport report() const;
 
  private:
+  using Returns = std::vector<StackWord>;  // values: offsets into the library
   struct Unsettled;
   void settle_now();
+  Returns offsets_of(const Returns& returns) const;
   void note_written(SeenFinding& finding);
   static void note_values(Unsettled& store);
 
@@ -196,12 +200,13 @@ class Checker {
   std::unordered_map<Key, std::size_t, HashKey> x_found;  // indices into them
   std::array<int, kNumCheckKinds> x_kept{};
   struct EndedLaunch {
-    CheckFinding finding;
-    std::vector<StackWord> returns;  // as offsets into the library
+    CheckFinding finding;          // others_wait: without calls
+    std::vector<Returns> returns;  // of the thread that ended it, and of the others that wait
     std::uint32_t launch;
   };
   std::vector<EndedLaunch> x_ended_launches;
-  std::vector<StackWord> x_ended_at;
+  std::vector<Returns> x_ended_at;
+  std::vector<SourcePlace> x_others_wait;
   CheckSummary x_summary;
   Handovers x_handovers;
   int x_allocated = 0;

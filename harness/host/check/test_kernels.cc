@@ -166,6 +166,14 @@ __global__ void vain_kernel(int* out, bool called) {
   out[threadIdx.x] = 3;
 }
 
+__global__ void crossed_kernel(int* out) {
+  if (threadIdx.x < 32)
+    meet_called(out, 1);  // [one calls]
+  else
+    meet(2);  // [the other inlines]
+  out[threadIdx.x] = 3;
+}
+
 __global__ void named_kernel(int* out, bool waits) {
   __shared__ int sRow[32];
   const unsigned t = threadIdx.x;
@@ -355,6 +363,7 @@ cudaError_t barrier_object(int* out, bool waits) {
   return run(1, 0, barrier_object_kernel, out, waits);
 }
 cudaError_t waits_in_vain(int* out, bool called) { return run(1, 0, vain_kernel, out, called); }
+cudaError_t wait_for_each_other(int* out) { return run(1, 0, crossed_kernel, out); }
 cudaError_t named(int* out, bool waits) { return run(1, 0, named_kernel, out, waits); }
 cudaError_t async_copy(int* out, const int* from, int left_in_flight) {
   return run(1, 0, async_copy_kernel, out, from, left_in_flight);

@@ -31,6 +31,8 @@ cudaError_t barrier_object(int* out, bool waits);
 cudaError_t named(int* out, bool waits);
 // The first warp waits for the second at a named barrier, within a helper, and the second does not come.
 cudaError_t waits_in_vain(int* out, bool called);  // else the helper is inlined
+// Each of two warps waits for the other, within the helper, at a barrier to which the other does not come.
+cudaError_t wait_for_each_other(int* out);
 cudaError_t async_copy(int* out, const int* from, int left_in_flight);
 cudaError_t copied_over(int* out, const int* from, int apart);
 cudaError_t wide_async_copy(int* out, const int* from);

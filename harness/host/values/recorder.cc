@@ -74,14 +74,12 @@ bool ValueRecorder::begin_block(std::uint64_t number) {
 }
 
 ValueGraph ValueRecorder::take() {
-  // The others of libraries some of whose sites ran.
+  // The others of libraries some of whose sites ran; of all libraries where none did.
   const std::size_t ran = x_graph.sites.size();
-  std::size_t modules = 0;
-  for_each_module([&](Site* const*, std::size_t) { ++modules; });
   for_each_module([&](Site* const* sites, std::size_t count) {
     const bool none_ran =
         std::none_of(sites, sites + count, [](const Site* site) { return site->number != 0; });
-    if (none_ran && modules > 1) return;
+    if (none_ran && ran > 1) return;
     for (std::size_t i = 0; i < count; ++i) {
       const bool came = sites[i]->number != 0;
       if (!came && sites[i]->of_host != 0) continue;

@@ -84,6 +84,10 @@ struct CheckFinding {
   // and where what is written behind it begins; -1: nothing is. And who wrote what is nearest; no places: not known.
   std::int64_t written_below = -1, written_above = -1;
   CheckAccess writer;
+  // Of a block in which no thread can go on: where its threads wait, other than at `access`, each with the lines of the
+  // calls around it, innermost first.
+  std::vector<std::vector<SourcePlace>> others_wait;
+  bool unending = false;  // a launch that did not come to its end, though threads went on
   std::string message;  // one sentence: what is wrong
   std::string advice;   // one sentence: what to do
 };
