@@ -60,8 +60,7 @@ void NumberSuspects::suggest_shifts(std::uint32_t weight) {
     const ValueOp is = op(at);
     if (node(at).site == 0 || node(at).is_input() || is == ValueOp::kProduct) return;
     std::uint32_t next = 0, number = 0;
-    for (const std::uint32_t operand : node(at).operand) {
-      if (operand == 0 || operand >= at) continue;
+    for (const std::uint32_t operand : operands(at)) {
       const TermKind kind = x_terms[operand].kind;
       if (kind == TermKind::kNumber) number = operand;
       if (next == 0 && (kind == TermKind::kScore || kind == TermKind::kWeight)) next = operand;
@@ -114,8 +113,8 @@ void NumberSuspects::suggest_beside_missing_rescale(std::uint32_t n, std::uint32
   // A line that multiplies itself would do so there.
   if (x_text.line(adds.file, adds.line).find('*') != std::string::npos) return;
   const std::uint32_t other = rescaled_beside(n);
-  for (const std::uint32_t operand : node(other).operand) {
-    const std::uint32_t made = operand == 0 || operand >= other ? 0 : made_by(operand);
+  for (const std::uint32_t operand : operands(other)) {
+    const std::uint32_t made = made_by(operand);
     const bool factor = is_exponential(made);
     // A line that has the factor uses it in a wrong way.
     if (factor && !site(node(made).site).variable.empty() &&
@@ -131,8 +130,8 @@ void SumSuspects::suspect_chosen_weight(std::uint32_t row, unsigned key) {
         x_terms[n].kind != TermKind::kWeight || x_terms[n].row != row ||
         x_terms.keys().has(x_terms[n].set, key))
       continue;
-    for (const std::uint32_t operand : node(n).operand)
-      if (operand != 0 && x_terms[operand].kind == TermKind::kWeight &&
+    for (const std::uint32_t operand : operands(n))
+      if (x_terms[operand].kind == TermKind::kWeight &&
           x_terms.keys().has(x_terms[operand].set, key))
         return suggest_node(n, "chooses between weights, which should be added");
   }
@@ -246,8 +245,8 @@ void NumberSuspects::suggest_unmasked(std::uint32_t number) {
   std::uint32_t at = number;
   for (int steps = 0; steps < 64; ++steps) {
     std::uint32_t next = 0;
-    for (const std::uint32_t operand : node(at).operand)
-      if (operand != 0 && operand < at && next == 0 && node(operand).site != 0 &&
+    for (const std::uint32_t operand : operands(at))
+      if (next == 0 && node(operand).site != 0 &&
           x_terms[operand].kind == TermKind::kNumber)
         next = operand;
     if (op(at) == ValueOp::kPick) suggest_node(at, "lets a number through that comes of no key");
@@ -283,8 +282,7 @@ void NumberSuspects::suspect_load_of_rows(std::uint32_t n, std::uint32_t a, std:
 void SumSuspects::suggest_wrong_inverse(std::uint32_t n) {
   const Term* sum = nullptr;
   std::uint32_t inverse = 0;
-  for (const std::uint32_t operand : node(n).operand) {
-    if (operand == 0 || operand >= n) continue;
+  for (const std::uint32_t operand : operands(n)) {
     if (x_terms[operand].kind == TermKind::kInverse) inverse = operand;
     if (x_terms[operand].kind == TermKind::kWeight && x_terms[operand].column != kNone)
       sum = &x_terms[operand];

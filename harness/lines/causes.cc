@@ -180,12 +180,12 @@ void Causes::frame_cause(Cause& cause) {
       }
     }
     if (is == ValueOp::kProduct) {
-      const std::uint32_t* pair = x_graph.products.data() + node(at).operand[1];
-      if (node(at).operand[2] > 0) pending.push_back(made_by(pair[0]));
+      if (const auto pairs = x_graph.pairs_of(node(at)); !pairs.empty())
+        pending.push_back(made_by(pairs.front().left));
       continue;
     }
-    for (const std::uint32_t operand : node(at).operand)
-      if (operand != 0 && operand < at && x_terms[operand].kind == TermKind::kWeight)
+    for (const std::uint32_t operand : operands(at))
+      if (x_terms[operand].kind == TermKind::kWeight)
         pending.push_back(made_by(operand));
   }
 }

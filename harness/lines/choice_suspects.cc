@@ -148,8 +148,8 @@ void NumberSuspects::suggest_foreign(std::uint32_t n) {
     }
     if (op(n) == ValueOp::kStore) suggest_node(n, "stores a number that comes of no input");
     std::uint32_t next = 0;
-    for (const std::uint32_t operand : node(n).operand)
-      if (operand != 0 && operand < n && next == 0 && node(operand).site != 0) next = operand;
+    for (const std::uint32_t operand : operands(n))
+      if (next == 0 && node(operand).site != 0) next = operand;
     if (next == 0) break;
     n = next;
   }
@@ -165,8 +165,8 @@ void NumberSuspects::suggest_origin(std::uint32_t n, const std::string& why) {
     suggest_node(n, why);
     suggest_uses(node(n).site, "is an operand of what is not finite");
     std::uint32_t next = 0;
-    for (const std::uint32_t operand : node(n).operand)
-      if (operand != 0 && operand < n && next == 0 && !node(n).is_input() &&
+    for (const std::uint32_t operand : operands(n))
+      if (next == 0 && !node(n).is_input() &&
           !(std::isfinite(node(operand).value)))
         next = operand;
     if (next == 0) return;
@@ -220,22 +220,31 @@ void NumberSuspects::suggest_filled_fragment(std::uint32_t n) {
       return suggest(at.file, at.function, line, 0, name, "gives the sum its first value");
 }
 
-void NumberSuspects::suggest_nan(std::uint32_t n) {
+std::uint32_t NumberSuspects::nan_of(std::uint32_t n) const {
+  const auto is_nan = [&](std::uint32_t of) { return std::isnan(node(of).value); };
   for (int steps = 0; steps < 64 && node(n).site != 0; ++steps) {
-    std::uint32_t next = 0;
-    for (const std::uint32_t operand : node(n).operand)
-      if (operand != 0 && operand < n && next == 0 && std::isnan(node(operand).value))
-        next = operand;
+    const std::uint32_t next = first_operand(n, is_nan);
     if (next == 0) break;
     n = next;
   }
+  return n;
+}
+
+bool NumberSuspects::is_0_by_0(std::uint32_t n) const {
+  const auto& [over, under, none] = node(n).operand;
+  return op(n) == ValueOp::kDivide && over != 0 && under != 0 && node(over).value == 0 &&
+         node(under).value == 0;
+}
+
+void NumberSuspects::suggest_nan(std::uint32_t n) {
+  n = nan_of(n);
   if (node(n).site == 0) return;
   const bool unwritten = is_load(n) && node(n).operand[0] == 0;
   if (!unwritten) {
     x_out.what = "makes NaN";
     suggest_odd_maxima(node(n).site);
-    for (const std::uint32_t operand : node(n).operand)
-      if (operand != 0 && operand < n && std::isinf(node(operand).value))
+    for (const std::uint32_t operand : operands(n))
+      if (std::isinf(node(operand).value))
         suggest_node(made_by(operand), "makes an operand that is infinite");
     suggest_constants(node(n).site, "is a number of which NaN is made",
                       [](double x) { return !(x < 1e30); });
@@ -257,8 +266,8 @@ void NumberSuspects::suggest_nan(std::uint32_t n) {
 std::string NumberSuspects::score_variable(std::uint32_t exponent) const {
   std::uint32_t at = made_by(exponent);
   for (int steps = 0; steps < 8 && node(at).site != 0; ++steps) {
-    for (const std::uint32_t operand : node(at).operand)
-      if (operand != 0 && operand < at && x_terms[operand].kind == TermKind::kScore &&
+    for (const std::uint32_t operand : operands(at))
+      if (x_terms[operand].kind == TermKind::kScore &&
           !x_terms[operand].shifted)
         return node(operand).site == 0 ? "" : site(node(operand).site).variable;
     const std::uint32_t next = node(at).operand[0];

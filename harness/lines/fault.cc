@@ -41,9 +41,8 @@ bool of_weights(const Terms& terms, std::uint32_t n) {
     return kind == TermKind::kWeight || kind == TermKind::kInverse || kind == TermKind::kLog;
   };
   if (graph.sites[node.site].op == host::ValueOp::kProduct) {
-    const std::uint32_t* pair = graph.products.data() + node.operand[1];
-    for (std::uint32_t i = 0; i < 2 * node.operand[2]; ++i)
-      if (is_weight(pair[i])) return true;
+    for (const auto& [left, right] : graph.pairs_of(node))
+      if (is_weight(left) || is_weight(right)) return true;
     return is_weight(node.operand[0]);
   }
   for (const std::uint32_t operand : node.operand)

@@ -73,8 +73,8 @@ std::uint32_t Walk::chosen_instead(std::uint32_t n) const {
       if (is_number(node(at).operand[0])) pending.push_back(node(at).operand[0]);
       continue;
     }
-    for (const std::uint32_t operand : node(at).operand)
-      if (operand < at && is_number(operand)) pending.push_back(operand);
+    for (const std::uint32_t operand : operands(at))
+      if (is_number(operand)) pending.push_back(operand);
   }
   return 0;
 }
@@ -156,8 +156,8 @@ std::uint32_t Walk::input_of(std::uint32_t n) const {
   n = made_by(n);
   for (int steps = 0; steps < 64 && !node(n).is_input(); ++steps) {
     std::uint32_t next = 0;
-    for (const std::uint32_t operand : node(n).operand)
-      if (operand != 0 && operand < n && x_terms[operand].kind == TermKind::kElement)
+    for (const std::uint32_t operand : operands(n))
+      if (x_terms[operand].kind == TermKind::kElement)
         next = operand;
     if (next == 0) break;
     n = made_by(next);
@@ -180,11 +180,10 @@ std::uint32_t Walk::load_of(std::uint32_t n) const {
 
 std::pair<std::uint32_t, std::uint32_t> Walk::operands_of(std::uint32_t n) const {
   if (op(n) != ValueOp::kProduct) return {node(n).operand[0], node(n).operand[1]};
-  const std::uint32_t* pair = x_graph.products.data() + node(n).operand[1];
   std::pair<std::uint32_t, std::uint32_t> last = {0, 0};
-  for (std::uint32_t i = 0; i < node(n).operand[2]; ++i, pair += 2) {
-    last = {pair[0], pair[1]};
-    const Term &a = x_terms[pair[0]], &b = x_terms[pair[1]];
+  for (const auto& [left, right] : x_graph.pairs_of(node(n))) {
+    last = {left, right};
+    const Term &a = x_terms[left], &b = x_terms[right];
     if (a.kind == TermKind::kElement && b.kind == TermKind::kElement && a.column != b.column) break;
     if (a.kind == TermKind::kWeight && b.kind == TermKind::kElement &&
         (x_terms.keys().count(a.set) != 1 || !x_terms.keys().has(a.set, x_attention.key_of(b.row))))

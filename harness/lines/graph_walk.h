@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,11 +36,29 @@ class Walk {
   bool is_exponential(std::uint32_t n) const {
     return op(n) == ValueOp::kExp || op(n) == ValueOp::kExp2;
   }
+  // The numbers that a node is made of; of a product of matrices the addend alone.
+  class Operands {
+   public:
+    void add(std::uint32_t n) { x_nodes[x_count++] = n; }
+    const std::uint32_t* begin() const { return x_nodes.data(); }
+    const std::uint32_t* end() const { return begin() + x_count; }
+
+   private:
+    std::array<std::uint32_t, 3> x_nodes{};
+    std::size_t x_count = 0;
+  };
+  Operands operands(std::uint32_t n) const {
+    Operands out;
+    for (std::size_t i = 0; i < (op(n) == ValueOp::kProduct ? 1 : 3); ++i)
+      if (const std::uint32_t of = node(n).operand[i]; of != 0 && of < n && !node(n).is_input())
+        out.add(of);
+    return out;
+  }
   // The first operand of a node of which `fits` is true; 0: none.
   template <class Fits>
   std::uint32_t first_operand(std::uint32_t n, const Fits& fits) const {
-    for (const std::uint32_t operand : node(n).operand)
-      if (operand != 0 && operand < n && fits(operand)) return operand;
+    for (const std::uint32_t operand : operands(n))
+      if (fits(operand)) return operand;
     return 0;
   }
   std::uint32_t first_operand(std::uint32_t n, TermKind kind) const {
@@ -48,9 +67,8 @@ class Walk {
   // The next number that is made of this one, by anything but a product of whole fragments; 0: there is none.
   std::uint32_t user_of(std::uint32_t n) const {
     for (std::uint32_t by = n + 1; by < x_graph.nodes.size(); ++by)
-      if (const auto& operand = node(by).operand;
-          !node(by).is_input() && op(by) != ValueOp::kProduct &&
-          std::find(operand.begin(), operand.end(), n) != operand.end())
+      if (const Operands of = operands(by); op(by) != ValueOp::kProduct &&
+                                            std::find(of.begin(), of.end(), n) != of.end())
         return by;
     return 0;
   }

@@ -148,7 +148,9 @@ void SumSuspects::suspect_missing(const Cause& cause) {
   suspect_rounded_down(cause);
   for (std::uint32_t at = cause.node; node(at).site != 0; at = node(at).operand[0]) {
     const std::uint32_t other = op(at) == ValueOp::kPick ? node(at).operand[1] : 0;
-    if (other != 0 && other < at && x_terms[other].kind == TermKind::kWeight) {
+    if (other != 0 && other < at && x_terms[other].kind == TermKind::kWeight &&
+        std::any_of(cause.keys.begin(), cause.keys.end(),
+                    [&](unsigned j) { return x_terms.keys().has(x_terms[other].set, j); })) {
       x_out.what += fmt::format("; {} was at hand, and not chosen", term_text(other));
       // What was computed there says more than that it was.
       if (const std::uint32_t made = made_by(node(at).operand[0]); made > other)
@@ -170,6 +172,9 @@ void SumSuspects::suspect_missing(const Cause& cause) {
     if (cause.of_l) return term.column == kNone ? 3 : 0;
     return term.column == kNone ? 2 : term.column == cause.column ? 3 : 0;
   });
+  // Scores, and no weight of any.
+  if (const auto other = way_of_another(cause.row, {}); other && other->weight == 0)
+    suspect_what_never_ran();
   if (cause.of_l) return suspect_sum_of_weights(cause);
   // Who has a weight, and no row of v?
   const Way before = way_of(cause.row, key);
@@ -391,9 +396,14 @@ void SumSuspects::suggest_what_never_took(std::uint32_t weight) {
 }
 
 void SumSuspects::suspect_what_never_ran() {
+  // Or ran for what is no key.
+  std::set<std::uint32_t> makes_weights;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
+    if (x_terms[n].kind == TermKind::kWeight) makes_weights.insert(node(n).site);
   for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
-    if (!site(s).ran && (site(s).op == ValueOp::kExp || site(s).op == ValueOp::kExp2))
-      suggest_conditions(s, nullptr, "decides whether exponentials are taken at all");
+    if ((site(s).op == ValueOp::kExp || site(s).op == ValueOp::kExp2) && !makes_weights.contains(s))
+      suggest_conditions(s, site(s).ran ? "if" : nullptr,
+                         "decides whether exponentials are taken at all");
 }
 
 std::uint32_t SumSuspects::masks_others(std::uint32_t row) const {
@@ -458,8 +468,8 @@ void SumSuspects::suspect_extra(const Cause& cause) {
       suggest_node(at, why);
       suggest_indices(node(at).site, "makes what is compared there");
     }
-    for (const std::uint32_t operand : node(at).operand)
-      if (x_graph.whole_blocks && operand != 0 && operand < at && op(operand) == ValueOp::kPick &&
+    for (const std::uint32_t operand : operands(at))
+      if (x_graph.whole_blocks && op(operand) == ValueOp::kPick &&
           x_terms[operand].kind == TermKind::kNumber) {
         suggest_node(operand, why);
         suggest_indices(node(operand).site, "makes what is compared there");

@@ -9,9 +9,9 @@ namespace attn_diag::lines {
 
 void NumberSuspects::suggest_kept_too_early(std::uint32_t n) {
   if (x_graph.whole_blocks || node(n).site == 0) return;
-  for (const std::uint32_t operand : node(n).operand) {
-    const std::uint32_t factor = operand == 0 || operand >= n ? 0 : made_by(operand);
-    if (factor == 0 || !is_exponential(factor) || node(factor).value != 1) continue;
+  for (const std::uint32_t operand : operands(n)) {
+    const std::uint32_t factor = made_by(operand);
+    if (!is_exponential(factor) || node(factor).value != 1) continue;
     const auto [most, exponent] = subtracted(node(factor).operand[0]);
     if (most == 0 || op(exponent) != ValueOp::kSubtract ||
         made_by(node(exponent).operand[0]) != made_by(most))
@@ -168,8 +168,8 @@ void NumberSuspects::suggest_shuffles(std::uint32_t n, const std::string& why, b
       if (at == made) break;
     }
     if (node(at).site == 0 || node(at).is_input() || op(at) == ValueOp::kProduct) continue;
-    for (const std::uint32_t operand : node(at).operand)
-      if (operand != 0 && operand < at && x_terms[operand].kind == x_terms[n].kind) {
+    for (const std::uint32_t operand : operands(at))
+      if (x_terms[operand].kind == x_terms[n].kind) {
         pending.push_back(operand);
         if (op(at) == ValueOp::kMaximum) compared.insert(operand);
       }

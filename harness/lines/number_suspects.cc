@@ -296,8 +296,7 @@ void NumberSuspects::suggest_taken(std::uint32_t at, std::uint32_t weight) {
 void NumberSuspects::suggest_bare_v(std::uint32_t n) {
   std::uint32_t bare = 0;
   bool weighed = false;
-  for (const std::uint32_t operand : node(n).operand) {
-    if (operand == 0 || operand >= n) continue;
+  for (const std::uint32_t operand : operands(n)) {
     const Term& term = x_terms[operand];
     weighed = weighed || (term.kind == TermKind::kWeight && term.column != kNone);
     if (term.kind == TermKind::kElement && term.buffer == 2) bare = operand;
@@ -792,8 +791,8 @@ bool NumberSuspects::suspect_bare_score(const Cause& cause, std::uint32_t a, std
   for (int steps = 0; steps < 16 && (op(made) == ValueOp::kAdd || op(made) == ValueOp::kFma);
        ++steps) {
     std::uint32_t next = 0;
-    for (const std::uint32_t operand : node(made).operand)
-      if (operand < made && is_bare(operand)) next = operand;
+    for (const std::uint32_t operand : operands(made))
+      if (is_bare(operand)) next = operand;
     if (next == 0) break;
     made = made_by(next);
   }

@@ -175,6 +175,8 @@ class NumberSuspects : public Suspects {
   void suggest_overlap(const std::string& file, const SharedPart& a, const SharedPart& b);
   // Stores by the name of one part that replaced what nobody had read of another.
   void suspect_replaced_part();
+  // A variable that is exponentiated, and assigned between a score and that line.
+  void suggest_taken_for_score(std::uint32_t score);
   // Where q and k were loaded, and no score or weight was seen: the last of their numbers that was; what is made of it is
   // not followed. 0: that is not so.
   std::uint32_t last_of_q_and_k() const;
@@ -208,6 +210,9 @@ class NumberSuspects : public Suspects {
   void suggest_other_uses(std::uint32_t n, const std::vector<std::uint32_t>& operands);
   // Where the fragment that a product of matrices is added to was filled.
   void suggest_filled_fragment(std::uint32_t n);
+  // The first NaN on the way of one.
+  std::uint32_t nan_of(std::uint32_t n) const;
+  bool is_0_by_0(std::uint32_t n) const;
   // NaN: memory that nobody wrote, or an operation on infinities.
   void suggest_nan(std::uint32_t n);
   // The variable that holds the score of an exponent; empty: not known.

@@ -343,8 +343,8 @@ std::uint32_t NumberSuspects::leaf_of(std::uint32_t s, std::uint32_t operand) co
     if (node(made).site == 0) return 0;
     if (site(node(made).site).line != site(s).line) return made;
     std::uint32_t next = 0;
-    for (const std::uint32_t of : node(made).operand)
-      if (of != 0 && of < made && next == 0 && x_terms[of].kind == x_terms[made].kind) next = of;
+    for (const std::uint32_t of : operands(made))
+      if (next == 0 && x_terms[of].kind == x_terms[made].kind) next = of;
     operand = next;
   }
   return 0;
@@ -411,11 +411,12 @@ bool NumberSuspects::suspect_factor_of_v(const Cause& cause, std::uint32_t a, st
   for (const std::uint32_t of : {a, b}) {
     const std::uint32_t made = made_by(of);
     if (op(made) != ValueOp::kMultiply) continue;
-    for (const std::uint32_t operand : node(made).operand)
-      if (operand != 0 && operand < made && x_terms[operand].kind == TermKind::kNumber)
+    for (const std::uint32_t operand : operands(made))
+      if (x_terms[operand].kind == TermKind::kNumber)
         suggest_foreign(operand);
   }
   if (last != 0) {
+    suggest_taken_for_score(last);
     suggest_node(last, "holds what comes of a score last");
     suggest_moves(last, "holds what comes of a score last");
     suggest_uses(node(last).site, "is an operand");
@@ -431,6 +432,22 @@ bool NumberSuspects::suspect_factor_of_v(const Cause& cause, std::uint32_t a, st
   suggest_node(cause.node, "adds rows of v whose factors come of no score");
   suggest_uses(cause.site, "is an operand");
   return true;
+}
+
+void NumberSuspects::suggest_taken_for_score(std::uint32_t score) {
+  if (x_graph.whole_blocks) return;
+  const ValueSite& from = site(node(score).site);
+  int line = 0;  // of the exponential behind it
+  for (const ValueSite& at : x_graph.sites)
+    if ((at.op == ValueOp::kExp || at.op == ValueOp::kExp2) && at.file == from.file &&
+        at.function == from.function && at.line > from.line && (line == 0 || at.line < line))
+      line = at.line;
+  if (line == 0) return;
+  for (const std::string& name : variables_of(x_text.line(from.file, line)))
+    if (const int made = x_text.assigned_above(from.file, line, name);
+        from.line < made && made < line)
+      suggest(from.file, from.function, made, 0, name,
+              "is taken for the score that is made before");
 }
 
 std::uint32_t NumberSuspects::last_of_q_and_k() const {

@@ -63,12 +63,12 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
     }
     passed.push_back(at);
     std::uint32_t next = 0;
-    for (const std::uint32_t operand : node(at).operand)
-      if (operand != 0 && operand < at && next == 0 &&
+    for (const std::uint32_t operand : operands(at))
+      if (next == 0 &&
           (x_terms[operand].kind == TermKind::kScore ||
            x_terms[operand].kind == TermKind::kElement))
         next = operand;
-    if (is == ValueOp::kProduct) next = x_graph.products[node(at).operand[1]];
+    if (is == ValueOp::kProduct) next = x_graph.products[node(at).operand[1]].left;
     if (next == 0) break;
     at = next;
   }
@@ -565,8 +565,7 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
       suggest_maximum(part);
     }
   if (op(scaled) == ValueOp::kMultiply || op(scaled) == ValueOp::kDivide) {
-    for (const std::uint32_t operand : node(scaled).operand) {
-      if (operand == 0 || operand >= scaled) continue;
+    for (const std::uint32_t operand : operands(scaled)) {
       const std::uint32_t made = made_by(operand);
       const ValueOp is = op(made);
       const bool scaled_factor = x_graph.whole_blocks && is == ValueOp::kMultiply &&
@@ -585,9 +584,8 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
       }
     }
     // In a thread that made no exponential the factor is what its variable began with.
-    for (const std::uint32_t operand : node(scaled).operand)
-      if (!x_graph.whole_blocks && operand != 0 && operand < scaled &&
-          x_terms[operand].kind == TermKind::kNumber)
+    for (const std::uint32_t operand : operands(scaled))
+      if (!x_graph.whole_blocks && x_terms[operand].kind == TermKind::kNumber)
         for (const NamedLine& use : variables_in(site(node(scaled).site).uses, ','))
           if (use.constant && *use.constant == double{node(operand).value})
             suggest(node(scaled).site, use, "is the factor of the sum so far, and of no maximum");
@@ -671,14 +669,13 @@ void NumberSuspects::suggest_idle_rescale(std::uint32_t n) {
 
 std::tuple<std::uint32_t, std::uint32_t, bool> NumberSuspects::frames_of_product(
     std::uint32_t n) const {
-  const std::uint32_t* pair = x_graph.products.data() + node(n).operand[1];
   std::uint32_t first = 0;
-  for (std::uint32_t i = 0; i < 2 * node(n).operand[2]; ++i) {
-    const std::uint32_t weight = pair[i];
-    if (x_terms[weight].kind != TermKind::kWeight) continue;
-    if (first == 0) first = weight;
-    if (!same_frame(x_terms[first], x_terms[weight])) return {first, weight, true};
-  }
+  for (const auto& [left, right] : x_graph.pairs_of(node(n)))
+    for (const std::uint32_t weight : {left, right}) {
+      if (x_terms[weight].kind != TermKind::kWeight) continue;
+      if (first == 0) first = weight;
+      if (!same_frame(x_terms[first], x_terms[weight])) return {first, weight, true};
+    }
   return {node(n).operand[0], first, false};
 }
 
@@ -734,8 +731,8 @@ std::uint32_t NumberSuspects::rescaled_for_others(std::uint32_t n, std::uint32_t
   std::uint32_t found = 0;
   for (std::uint32_t other = 1; other < x_graph.nodes.size(); ++other) {
     if (node(other).site != node(n).site || x_terms[other].kind != TermKind::kWeight) continue;
-    for (const std::uint32_t operand : node(other).operand) {
-      if (operand == 0 || operand >= other || node(operand).site == 0) continue;
+    for (const std::uint32_t operand : operands(other)) {
+      if (node(operand).site == 0) continue;
       const Term& sum = x_terms[operand];
       if (sum.kind == TermKind::kWeight && x_terms.keys().count(sum.set) > 1 &&
           is_scaled(operand)) {
@@ -854,8 +851,8 @@ void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std:
         (op(inner) == ValueOp::kAdd && op(made_by(node(inner).operand[1])) == ValueOp::kMultiply);
     if (multiplies) break;
     std::uint32_t next = 0;
-    for (const std::uint32_t operand : node(inner).operand)
-      if (operand != 0 && operand < inner && x_terms[operand].kind == TermKind::kScore)
+    for (const std::uint32_t operand : operands(inner))
+      if (x_terms[operand].kind == TermKind::kScore)
         next = operand;
     if (next == 0) break;
     inner = made_by(next);

@@ -250,8 +250,8 @@ std::uint32_t SumSuspects::store_before_copies(std::uint32_t n, std::uint32_t s)
            !(is_load(from) && node(from).operand[0] != 0 &&
              op(node(from).operand[0]) == ValueOp::kStore)) {
       std::uint32_t next = 0;
-      for (const std::uint32_t operand : node(from).operand)
-        if (operand != 0 && operand < from && x_terms[operand].kind != TermKind::kNumber)
+      for (const std::uint32_t operand : operands(from))
+        if (x_terms[operand].kind != TermKind::kNumber)
           next = operand;
       if (next == 0 || !is_same_line(node(from).site, s)) return s;
       from = next;
@@ -368,8 +368,8 @@ void SumSuspects::suggest_shared_operand(std::uint32_t n) {
   for (int steps = 0; steps < 1024 && n != 0 && node(n).site != 0 && !node(n).is_input(); ++steps) {
     n = made_by(n);
     if (op(n) == ValueOp::kProduct || node(n).site == 0) return;
-    for (const std::uint32_t operand : node(n).operand) {
-      if (operand == 0 || operand >= n || node(operand).site == 0) continue;
+    for (const std::uint32_t operand : operands(n)) {
+      if (node(operand).site == 0) continue;
       const Term& term = x_terms[operand];
       if (term.column != column ||
           (term.kind != TermKind::kWeight && term.kind != TermKind::kElement))

@@ -119,10 +119,9 @@ NumberSuspects::Strays NumberSuspects::strays(std::uint32_t at, Ill ill) const {
   if (op(at) == ValueOp::kProduct) {
     // All that goes into one element of a product of matrices is of one row on the left, and of one column on the right.
     std::array<std::set<std::uint32_t>, 2> lines;
-    const std::uint32_t* pair = x_graph.products.data() + node(at).operand[1];
-    for (std::uint32_t i = 0; i < node(at).operand[2]; ++i) {
-      add(where, pair[2 * i], pair[2 * i + 1]);
-      const Term &first = x_terms[pair[2 * i]], &second = x_terms[pair[2 * i + 1]];
+    for (const auto& [a, b] : x_graph.pairs_of(node(at))) {
+      add(where, a, b);
+      const Term &first = x_terms[a], &second = x_terms[b];
       if (first.kind == TermKind::kElement || first.kind == TermKind::kWeight)
         lines[0].insert(first.row);
       if (second.kind == TermKind::kElement)
@@ -177,10 +176,9 @@ NumberSuspects::Strays NumberSuspects::used_rightly(std::uint32_t at) const {
   bool left = false, right = false;
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
     if (op(n) != ValueOp::kProduct || x_terms[n].kind == TermKind::kIll) continue;
-    const std::uint32_t* pair = x_graph.products.data() + node(n).operand[1];
-    for (std::uint32_t i = 0; i < node(n).operand[2]; ++i) {
-      left = left || pair[2 * i] == a;
-      right = right || pair[2 * i + 1] == b;
+    for (const host::ValuePair& pair : x_graph.pairs_of(node(n))) {
+      left = left || pair.left == a;
+      right = right || pair.right == b;
     }
   }
   if (left == right) return Strays::kNothing;
@@ -219,16 +217,12 @@ bool NumberSuspects::suggest_mask_of_others(std::uint32_t at, std::uint32_t row)
 void NumberSuspects::suspect_foreign_factor(const Cause& cause) {
   if (x_graph.whole_blocks) return;
   // What is multiplied there: of matrices, all pairs.
-  using Pair = std::pair<std::uint32_t, std::uint32_t>;
   const auto pairs_of = [&](std::uint32_t n) {
-    std::vector<Pair> pairs;
+    std::vector<host::ValuePair> pairs;
     if (op(n) == ValueOp::kMultiply || op(n) == ValueOp::kFma)
-      pairs.emplace_back(node(n).operand[0], node(n).operand[1]);
+      pairs.push_back({node(n).operand[0], node(n).operand[1]});
     if (op(n) == ValueOp::kProduct)
-      for (std::uint32_t i = 0; i < node(n).operand[2]; ++i) {
-        const std::uint32_t* pair = x_graph.products.data() + node(n).operand[1] + 2 * i;
-        pairs.emplace_back(pair[0], pair[1]);
-      }
+      for (const host::ValuePair& pair : x_graph.pairs_of(node(n))) pairs.push_back(pair);
     return pairs;
   };
   // The element that another thread, or another step, multiplies there.
@@ -310,8 +304,7 @@ void NumberSuspects::suspect_foreign_factor(const Cause& cause) {
     for (const auto& [a, b] : pairs_of(n))
       if (suspect(n, a, b) || suspect(n, b, a)) return;
     if (op(n) == ValueOp::kProduct) continue;
-    for (const std::uint32_t operand : node(n).operand)
-      if (operand != 0 && operand < n) left.push_back(operand);
+    for (const std::uint32_t operand : operands(n)) left.push_back(operand);
   }
 }
 

@@ -72,6 +72,15 @@ void SumSuspects::suspect_cause(const std::vector<Cause>& list) {
                                x_elements.front().of_lse ? "lse" : "o");
       if (sees_nothing(cause.row)) suggest(cause.site, "stores it where the row sees no key");
       if (!way_of_another(cause.row, {})) suspect_what_never_ran();
+      if (cause.node != 0 && !x_graph.whole_blocks && is_0_by_0(nan_of(cause.node))) {
+        // Nothing came into either sum.
+        x_out.what += ": 0 / 0";
+        const std::string what = x_out.what;
+        suspect_missing(cause);
+        suggest_nan(cause.node);
+        x_out.what = what;
+        return;
+      }
       if (cause.node != 0 && std::isnan(node(cause.node).value)) suggest_nan(cause.node);
       suspect_tested_sum(cause);
       if (cause.node != 0 && x_terms[cause.node].kind == TermKind::kWeight)
@@ -100,6 +109,11 @@ void SumSuspects::suspect_cause(const std::vector<Cause>& list) {
         return;
       }
       x_out.what = "o is the right sum times a wrong factor";
+      if (const std::uint32_t v = factor_of_v(cause.node); v != 0 && explains_factor(v, cause)) {
+        x_out.what += ", which v has where it is summed";
+        suggest_moves_with_indices(v, "makes the numbers of v that are summed");
+        suggest_callers(node(made_by(v)).site, "makes the numbers of v that are summed");
+      }
       if (x_graph.whole_blocks) suggest_wrong_inverse(cause.node);
       suggest(cause.site, "gives o another factor than 1 / l");
       suggest_scale(cause.node);
@@ -107,6 +121,11 @@ void SumSuspects::suspect_cause(const std::vector<Cause>& list) {
     case What::kOther:
       return;
   }
+}
+
+bool SumSuspects::explains_factor(std::uint32_t v, const Cause& cause) {
+  const double off = x_attention.lse(cause.row) - static_cast<double>(x_terms[cause.node].x);
+  return x_terms[v].x > 0 && std::fabs(std::log(x_terms[v].x) - off) < 0.02;
 }
 
 // Weights that another kernel keeps, which has their sum: it should have divided them.
@@ -174,11 +193,8 @@ void SumSuspects::suspect_tested_sum(const Cause& cause) {
   // A weight that no operation takes.
   std::vector<bool> taken(x_graph.nodes.size());
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
-    if (!node(n).is_input())
-      for (const std::uint32_t operand : node(n).operand)
-        if (operand < n) taken[operand] = true;
-  for (const std::uint32_t one : x_graph.products)
-    if (one < taken.size()) taken[one] = true;
+    for (const std::uint32_t operand : operands(n)) taken[operand] = true;
+  for (const auto& [left, right] : x_graph.products) taken[left] = taken[right] = true;
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
     if (!taken[n] && is_exponential(n) && node(n).value > 0 &&
         x_terms[n].kind == TermKind::kWeight && x_terms[n].row == cause.row) {
@@ -229,8 +245,7 @@ void SumSuspects::suspect_lse(const Cause& cause) {
 }
 
 void SumSuspects::suggest_scale(std::uint32_t n) {
-  for (const std::uint32_t operand : node(n).operand) {
-    if (operand == 0 || operand >= n) continue;
+  for (const std::uint32_t operand : operands(n)) {
     const Term& term = x_terms[operand];
     if (term.kind == TermKind::kWeight && term.column != kNone) continue;
     suggest_node(made_by(operand), "makes that factor");

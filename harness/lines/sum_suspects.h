@@ -69,6 +69,8 @@ class SumSuspects : public NumberSuspects {
   static void put_blocks_first(std::vector<NamedLine>& uses);
   void suspect_place(Cause cause, bool rows);
   void suggest_kept_weights(const Cause& cause);
+  // Whether v, as it is summed, has the factor that makes o wrong.
+  bool explains_factor(std::uint32_t v, const Cause& cause);
   // Where a number was stored before kernels copied it, element by element, as those of an adapter do.
   std::uint32_t store_before_copies(std::uint32_t n, std::uint32_t s);
   // The line that takes a score of another row where one of the row itself was made beside it, which nobody uses: the

@@ -445,8 +445,7 @@ const std::vector<bool>& Suspects::reaches_output(bool by_thread) {
     const ValueOp is = op(n);
     if (is == ValueOp::kProduct) {
       if (node(n).operand[0] < n) alive[node(n).operand[0]] = true;
-      const std::uint32_t* pair = x_graph.products.data() + node(n).operand[1];
-      for (std::uint32_t i = 0; i < 2 * node(n).operand[2]; ++i) alive[pair[i]] = true;
+      for (const auto& [left, right] : x_graph.pairs_of(node(n))) alive[left] = alive[right] = true;
       continue;
     }
     if ((is == ValueOp::kMaximum || is == ValueOp::kMinimum) &&

@@ -676,10 +676,9 @@ Term Terms::product(std::uint32_t n) {
   const ValueNode& node = x_graph.nodes[n];
   Term sum = x_terms[node.operand[0]];
   float value = x_graph.nodes[node.operand[0]].value;
-  const std::uint32_t* pair = x_graph.products.data() + node.operand[1];
-  for (std::uint32_t i = 0; i < node.operand[2]; ++i, pair += 2) {
-    const Term &a = x_terms[pair[0]], &b = x_terms[pair[1]];
-    const float x = x_graph.nodes[pair[0]].value, y = x_graph.nodes[pair[1]].value;
+  for (const auto& [left, right] : x_graph.pairs_of(node)) {
+    const Term &a = x_terms[left], &b = x_terms[right];
+    const float x = x_graph.nodes[left].value, y = x_graph.nodes[right].value;
     if (a.kind == TermKind::kIll || b.kind == TermKind::kIll || sum.kind == TermKind::kIll)
       return worse(worse(a, b), sum);
     if ((a.kind == TermKind::kNumber && std::isnan(x)) ||

@@ -79,9 +79,11 @@ class Maker {
   }
   std::uint32_t product(std::uint32_t addend, const std::vector<std::uint32_t>& pairs) {
     float sum = value(addend);
-    for (std::size_t i = 0; i < pairs.size(); i += 2) sum += value(pairs[i]) * value(pairs[i + 1]);
     const auto begin = static_cast<std::uint32_t>(graph.products.size());
-    graph.products.insert(graph.products.end(), pairs.begin(), pairs.end());
+    for (std::size_t i = 0; i < pairs.size(); i += 2) {
+      sum += value(pairs[i]) * value(pairs[i + 1]);
+      graph.products.push_back({pairs[i], pairs[i + 1]});
+    }
     return push(static_cast<std::uint32_t>(ValueOp::kProduct) + 1,
                 {addend, begin, static_cast<std::uint32_t>(pairs.size() / 2)}, sum);
   }

@@ -666,7 +666,8 @@ Label ValueRecorder::product(std::uint32_t where, Label addend,
                              const std::vector<std::uint32_t>& pairs, float value) {
   if (x_at == nullptr) return 0;
   const auto begin = static_cast<std::uint32_t>(x_graph.products.size());
-  x_graph.products.insert(x_graph.products.end(), pairs.begin(), pairs.end());
+  for (std::size_t i = 0; i < pairs.size(); i += 2)
+    x_graph.products.push_back({pairs[i], pairs[i + 1]});
   return add(*x_at, where, {addend, begin, static_cast<std::uint32_t>(pairs.size() / 2)}, value);
 }
 

@@ -220,7 +220,7 @@ class Recorder:
         ia, ib = whole(a), whole(b)
         m, depth, n = ia.shape[-2], ia.shape[-1], ib.shape[-1]
         cells = int(np.prod(shape))
-        if self.product_count + 2 * cells * depth > _MOST_PRODUCTS:
+        if 2 * (self.product_count + cells * depth) > _MOST_PRODUCTS:
             self.full = True
             return None
         batch = shape[:-2]
@@ -233,9 +233,9 @@ class Recorder:
         lacks = (addend == 0) & (np.broadcast_to(d[1], shape) != 0)
         if lacks.any():
             addend[lacks] = self.constants(np.broadcast_to(d[1], shape)[lacks])
-        begin = self.product_count + 2 * depth * np.arange(cells, dtype=np.uint32)
+        begin = self.product_count + depth * np.arange(cells, dtype=np.uint32)
         self.products.append(pairs.ravel())
-        self.product_count += pairs.size
+        self.product_count += pairs.size // 2
         made: Ids = self._add(self.site(Op.PRODUCT, spot), [addend.ravel(), begin, np.full(cells, depth, np.uint32)],
                               np.asarray(result, np.float32).ravel()).reshape(shape)
         return made

@@ -22,7 +22,8 @@ using host::ValueNode;
 using SiteWords = std::tuple<int, int, int, std::string, std::string, std::string, std::string,
                              std::string, std::string>;
 
-static_assert(sizeof(ValueNode) == 24 && sizeof(host::ReplacedValue) == 12 &&
+static_assert(sizeof(ValueNode) == 24 && sizeof(host::ValuePair) == 8 &&
+                  sizeof(host::ReplacedValue) == 12 &&
                   sizeof(host::MaskedLoad) == 16,
               "as _values.py has them");
 
@@ -45,7 +46,7 @@ ValueGraph graph_of(const py::dict& from) {
                            function, variable, conditions, uses, callers, file, ran});
   }
   graph.nodes = elements_of<ValueNode>(from["nodes"]);
-  graph.products = elements_of<std::uint32_t>(from["products"]);
+  graph.products = elements_of<host::ValuePair>(from["products"]);
   graph.replaced = elements_of<host::ReplacedValue>(from["replaced"]);
   for (const py::handle one : from["outputs"]) {
     const auto parts = one.cast<py::tuple>();

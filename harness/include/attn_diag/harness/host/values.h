@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -70,10 +71,15 @@ struct ValueRemark {
   std::string text;  // "takes index 2 of a program, which is 0 in all of them"
 };
 
+// Two nodes that a product of matrices multiplies.
+struct ValuePair {
+  std::uint32_t left = 0, right = 0;
+};
+
 struct ValueGraph {
   std::vector<ValueSite> sites;          // 0 stands for none
   std::vector<ValueNode> nodes;          // 0 stands for none; a node of site 0 is a constant
-  std::vector<std::uint32_t> products;   // pairs of nodes
+  std::vector<ValuePair> products;
   std::vector<std::uint32_t> unwatched;  // nodes: loads of what blocks stored that are not watched
   std::vector<std::vector<ValueOutput>> outputs;  // by output buffer and element
   std::vector<bool> watched;                      // by block among all that ran; empty: all are
@@ -98,6 +104,10 @@ struct ValueGraph {
   }
   bool is_constant(std::uint32_t node) const { return nodes[node].site == 0; }
   const ValueSite& site_of(std::uint32_t node) const { return sites[nodes[node].site]; }
+  // Of a product of matrices.
+  std::span<const ValuePair> pairs_of(const ValueNode& product) const {
+    return std::span(products).subspan(product.operand[1], product.operand[2]);
+  }
 };
 
 struct ValueBuffer {
