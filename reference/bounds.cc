@@ -14,6 +14,11 @@ namespace {
 // Beyond this, e^frame tells nothing any more.
 constexpr double kLargestFrameError = 600;
 
+// More splits than tiles: what a kernel does then is not known, but that keys are not divided by tiles.
+bool cuts_within_tiles(const Plan& plan) {
+  return plan.pv && plan.geometry.has_split_merge && plan.geometry.num_splits > plan.tiles;
+}
+
 void resize(const Plan& plan, const BlockValues& values, BlockBounds& bounds) {
   const auto rows = static_cast<std::size_t>(values.rows);
   for (std::size_t t = 0; t < kNumTensors; ++t) bounds.tensor[t].resize(values.tensor[t].size());
@@ -22,6 +27,9 @@ void resize(const Plan& plan, const BlockValues& values, BlockBounds& bounds) {
   bounds.frame.resize(rows * static_cast<std::size_t>(plan.tiles));
   bounds.running.resize(rows * static_cast<std::size_t>(plan.tiles));
   bounds.scratch.resize(static_cast<std::size_t>(plan.problem.seqlen_k));
+  bounds.abs_partial_o.resize(
+      cuts_within_tiles(plan) ? values.tensor[static_cast<std::size_t>(Tensor::kPartialO)].size()
+                              : 0);
 }
 
 // docs/bounds.md, section "qk".
@@ -273,6 +281,13 @@ void bound_pv(const Plan& plan, const ErrorModel& model, const KvMagnitudes& mag
     const KeyRange tile = keys_of_tile(plan.problem, plan.geometry, t);
     const KeyRange keys = intersect(tile, values.any_keys);
     MatrixOut out(bounds[Tensor::kPartialO] + t * dim, values.rows, dim, between_rows);
+    if (!bounds.abs_partial_o.empty()) {
+      double* const abs = bounds.abs_partial_o.data() + t * dim;
+      MatrixOut(abs, values.rows, dim, between_rows).setZero();
+      if (!keys.empty())
+        multiply(values[Tensor::kP] + keys.begin, sk, values.rows, keys.size(), magnitudes.v,
+                 keys.begin, 0, plan.problem.head_dim_v, abs, plan.tiles * dim);
+    }
     if (keys.empty())
       out.setZero();
     else

@@ -31,6 +31,8 @@ struct BlockBounds {
   std::vector<double> frame;    // (rows, tiles): error of m
   std::vector<double> running;  // (rows, tiles): error of running_m
   std::vector<double> scratch;  // (seqlen_k)
+  // (rows, tiles, head_dim_v): sum p |v| of a tile; empty: the cut into splits is known.
+  std::vector<double> abs_partial_o;
 };
 
 // Fills the bounds of every stage the plan computes, for the block of `values`.

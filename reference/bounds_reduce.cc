@@ -232,6 +232,13 @@ class RowReduce {
     add(step, error_o_.data(), accumulator,
         first ? nullptr : values_[Tensor::kMergedO] + (merged_cell - 1) * dim_,
         values_[Tensor::kMergedO] + merged_cell * dim_, merged_o_);
+    if (bounds_.abs_partial_o.empty()) return;
+    // Parts of the tile are stored and added, however it is cut: sum |part| <= sum p |v|.
+    const double parts = plan_.geometry.num_splits;
+    const double* abs = bounds_.abs_partial_o.data() + cell * dim_;
+    for (Eigen::Index d = 0; d < dim_; ++d)
+      merged_o_[d] += step.part_error * ((store.u + gamma(parts, model_.op.u)) * abs[d] * grow +
+                                         2 * parts * store.tiny * grow);
   }
 
   void output() {

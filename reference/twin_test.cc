@@ -84,6 +84,38 @@ TEST_CASE("the twin with any roundings stays within the bounds of the declared a
   REQUIRE(moved > judged / 2);
 }
 
+TEST_CASE("of more splits than tiles the bound holds for splits of a tile's keys") {
+  std::mt19937_64 random(17);
+  double worst = 0;
+  for (int i = 0; i < 100; ++i) {
+    testing::Case c = testing::random_case(random, 40, false);
+    Arithmetic a;
+    a.partial = DType::kFp16;
+    a.output = DType::kFp32;
+    // A split has `keys` keys; what is declared is one tile of all of them.
+    const std::int32_t keys = 1 + static_cast<std::int32_t>(random() % 5);
+    Geometry fine = c.geometry;
+    fine.has_split_merge = true;
+    fine.num_splits = ceil_div(c.problem.seqlen_k, keys);
+    fine.tiles_per_split = 1;
+    fine.tile.block_n = keys;
+    Geometry declared = fine;
+    declared.tile.block_n = c.problem.seqlen_k;
+    if (fine.num_splits < 2) continue;
+    INFO(c.describe());
+    const auto expected = compute(c.problem, declared, a, c.inputs(), Options{});
+    const auto& o = expected.value[static_cast<std::size_t>(Tensor::kO)];
+    const auto& bound = expected.bound[static_cast<std::size_t>(Tensor::kO)];
+    const auto twin = twin_o(c.problem, fine, a, c.inputs(), all_rows(c.problem), kAllRounded);
+    for (std::size_t at = 0; at < o.size(); ++at) {
+      if (!(bound[at] < INFINITY) || bound[at] == 0) continue;
+      REQUIRE(std::fabs(twin[at] - o[at]) <= bound[at]);
+      worst = std::max(worst, std::fabs(twin[at] - o[at]) / bound[at]);
+    }
+  }
+  CHECK(worst > 0.2);
+}
+
 TEST_CASE("each rounding alone does what it says, by hand") {
   // P = (1, e^-1), V = (1, 4): o = (1 + 4 e^-1) / (1 + e^-1).
   TwoKeys c(1);
