@@ -246,8 +246,7 @@ void NumberSuspects::suggest_unmasked(std::uint32_t number) {
   for (int steps = 0; steps < 64; ++steps) {
     std::uint32_t next = 0;
     for (const std::uint32_t operand : operands(at))
-      if (next == 0 && node(operand).site != 0 &&
-          x_terms[operand].kind == TermKind::kNumber)
+      if (next == 0 && node(operand).site != 0 && x_terms[operand].kind == TermKind::kNumber)
         next = operand;
     if (op(at) == ValueOp::kPick) suggest_node(at, "lets a number through that comes of no key");
     if (next == 0 || op(at) == ValueOp::kProduct || node(at).site == 0) break;

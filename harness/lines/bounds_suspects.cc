@@ -269,6 +269,13 @@ void FindingSuspects::suspect_stop(const host::CheckFinding& finding) {
     for (auto call = begin; call != end; ++call)
       suggest(call->file, call->function, call->line, 0, "", "calls what stops there");
   };
+  if (last != calls.begin()) {
+    suggest_calls(calls.begin(), std::next(calls.begin()));
+    const host::SourcePlace& call = calls.front();
+    for (const Statement& around : x_text.statements_around(call.file, call.line))
+      if (around.loop && begins_late(x_text.line(call.file, around.begin)))
+        suggest(call.file, call.function, around.begin, 0, "", "leaves its first steps out");
+  }
   suggest_calls(calls.begin(), last);
   for (auto call = calls.begin(); call != last; ++call) {
     const std::vector<std::string> names = names_made_above(*call, call->line);

@@ -185,8 +185,7 @@ void Causes::frame_cause(Cause& cause) {
       continue;
     }
     for (const std::uint32_t operand : operands(at))
-      if (x_terms[operand].kind == TermKind::kWeight)
-        pending.push_back(made_by(operand));
+      if (x_terms[operand].kind == TermKind::kWeight) pending.push_back(made_by(operand));
   }
 }
 

@@ -166,9 +166,7 @@ void NumberSuspects::suggest_origin(std::uint32_t n, const std::string& why) {
     suggest_uses(node(n).site, "is an operand of what is not finite");
     std::uint32_t next = 0;
     for (const std::uint32_t operand : operands(n))
-      if (next == 0 && !node(n).is_input() &&
-          !(std::isfinite(node(operand).value)))
-        next = operand;
+      if (next == 0 && !node(n).is_input() && !(std::isfinite(node(operand).value))) next = operand;
     if (next == 0) return;
     n = next;
   }
@@ -267,8 +265,7 @@ std::string NumberSuspects::score_variable(std::uint32_t exponent) const {
   std::uint32_t at = made_by(exponent);
   for (int steps = 0; steps < 8 && node(at).site != 0; ++steps) {
     for (const std::uint32_t operand : operands(at))
-      if (x_terms[operand].kind == TermKind::kScore &&
-          !x_terms[operand].shifted)
+      if (x_terms[operand].kind == TermKind::kScore && !x_terms[operand].shifted)
         return node(operand).site == 0 ? "" : site(node(operand).site).variable;
     const std::uint32_t next = node(at).operand[0];
     if (next == 0 || next >= at) break;

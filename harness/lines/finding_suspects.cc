@@ -206,6 +206,7 @@ void FindingSuspects::suspect_unset(const host::CheckFinding& read) {
 
 void FindingSuspects::suspect_never_stored(const host::CheckFinding& read) {
   if (x_graph.whole_blocks || read.access.places.empty()) return;
+  if (read.written_below >= 0 || read.written_above >= 0) return;  // some of it was
   const host::SourcePlace& at = read.access.places.front();
   for (const std::string& name : names_of(read)) {
     std::vector<int> stores = x_text.lines_that_store(at.file, name);

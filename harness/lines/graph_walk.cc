@@ -157,8 +157,7 @@ std::uint32_t Walk::input_of(std::uint32_t n) const {
   for (int steps = 0; steps < 64 && !node(n).is_input(); ++steps) {
     std::uint32_t next = 0;
     for (const std::uint32_t operand : operands(n))
-      if (x_terms[operand].kind == TermKind::kElement)
-        next = operand;
+      if (x_terms[operand].kind == TermKind::kElement) next = operand;
     if (next == 0) break;
     n = made_by(next);
   }

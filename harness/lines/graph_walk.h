@@ -67,8 +67,8 @@ class Walk {
   // The next number that is made of this one, by anything but a product of whole fragments; 0: there is none.
   std::uint32_t user_of(std::uint32_t n) const {
     for (std::uint32_t by = n + 1; by < x_graph.nodes.size(); ++by)
-      if (const Operands of = operands(by); op(by) != ValueOp::kProduct &&
-                                            std::find(of.begin(), of.end(), n) != of.end())
+      if (const Operands of = operands(by);
+          op(by) != ValueOp::kProduct && std::find(of.begin(), of.end(), n) != of.end())
         return by;
     return 0;
   }

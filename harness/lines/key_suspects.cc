@@ -235,6 +235,7 @@ void SumSuspects::suspect_missing(const Cause& cause) {
         suggest_tests_of_calls(node(other->begun).site, why);
       suggest_tests_of_calls(s, why);
     }
+    if (way.score == 0 && !loads_key(1, cause.row, key)) suggest_loops_of_loads(s, cause, why);
     suggest_loops(s, cause.keys, of_products && sums_columns(at), true, why);
     for (const Condition& condition : conditions_in(site(s).conditions))
       if (!holds_for_all_keys(at, condition)) suggest_condition(s, condition, why, true);
@@ -290,11 +291,48 @@ void SumSuspects::suggest_stored_instead(const Cause& cause, unsigned key) {
     if (conditions.empty() || conditions.front().loop || !is_among(conditions.front(), held) ||
         stores_of_inputs(s))
       continue;
+    suggest_flags(s, conditions.front(), "makes what is compared there");
     suggest_test(s, conditions.front(),
                  "decides for which keys a number is stored in place of the score");
     suggest_computed(s, conditions.front().tests, "makes what is compared there");
     suggest(s, "stores a number in place of the score");
   }
+}
+
+void SumSuspects::suggest_loops_of_loads(std::uint32_t s, const Cause& cause,
+                                         const std::string& why) {
+  if (x_graph.whole_blocks) return;
+  const std::vector<Condition> here = conditions_in(site(s).conditions);
+  note_loaders();
+  for (const std::uint32_t loader : x_loaders[1])
+    for (Condition condition : conditions_in(site(loader).conditions)) {
+      if (!condition.loop || !is_among(condition, here)) continue;
+      // Where the first keys lack it is what the loop begins with.
+      const std::vector<std::string> ends = loop_limits(text_of(loader, condition.at));
+      const bool begins = lacks_first_keys(cause);
+      std::stable_partition(
+          condition.tests.begin(), condition.tests.end(),
+          [&](const NamedLine& test) { return has_name(test.name, ends) != begins; });
+      suggest_condition(loader, condition, why, true);
+    }
+}
+
+void SumSuspects::suggest_flags(std::uint32_t s, const Condition& condition,
+                                const std::string& why) {
+  const std::string& file = file_of(s, condition.at);
+  const std::string& text = text_of(s, condition.at);
+  if (x_graph.whole_blocks || text.find("||") == text.npos) return;
+  // What is compared of both the query and the key says more than what is of one of them.
+  std::multimap<std::size_t, std::pair<int, std::string>, std::greater<>> flags;
+  for (const std::string& name : variables_of(text))
+    if (const int made = x_text.assigned_above(file, condition.at.line, name);
+        made != 0 && made != condition.at.line && computes(x_text.statement(file, made), name)) {
+      const std::vector<std::string> of = variables_of(x_text.statement(file, made));
+      flags.emplace(std::set<std::string>(of.begin(), of.end()).size(), std::pair{made, name});
+    }
+  if (flags.size() < 2) return;
+  for (const auto& [count, flag] : flags)
+    suggest(file, site(s).function, flag.first, 0, flag.second, why);
 }
 
 bool NumberSuspects::holds_for_all_keys(std::uint32_t at, const Condition& condition) {
@@ -397,13 +435,25 @@ void SumSuspects::suggest_what_never_took(std::uint32_t weight) {
 
 void SumSuspects::suspect_what_never_ran() {
   // Or ran for what is no key.
-  std::set<std::uint32_t> makes_weights;
-  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n)
-    if (x_terms[n].kind == TermKind::kWeight) makes_weights.insert(node(n).site);
-  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
-    if ((site(s).op == ValueOp::kExp || site(s).op == ValueOp::kExp2) && !makes_weights.contains(s))
-      suggest_conditions(s, site(s).ran ? "if" : nullptr,
-                         "decides whether exponentials are taken at all");
+  std::set<std::pair<std::string, int>> takes_scores;  // lines
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    if (!is_exponential(n)) continue;
+    const auto& exponent = node(subtracted(node(n).operand[0]).second).operand;
+    if (x_terms[n].kind != TermKind::kNumber || x_terms[exponent[0]].kind == TermKind::kScore)
+      takes_scores.insert({site(node(n).site).file, site(node(n).site).line});
+  }
+  // Those in loops first: they are over keys.
+  for (const bool in_loop : {true, false})
+    for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s) {
+      if ((site(s).op != ValueOp::kExp && site(s).op != ValueOp::kExp2) ||
+          takes_scores.contains({site(s).file, site(s).line}))
+        continue;
+      const std::vector<Condition> conditions = conditions_in(site(s).conditions);
+      if (in_loop == std::any_of(conditions.begin(), conditions.end(),
+                                 [](const Condition& one) { return one.loop; }))
+        suggest_conditions(s, site(s).ran ? "if" : nullptr,
+                           "decides whether exponentials are taken at all");
+    }
 }
 
 std::uint32_t SumSuspects::masks_others(std::uint32_t row) const {

@@ -29,14 +29,17 @@ bool Suspects::loads_none(unsigned buffer, std::uint32_t row) {
   return true;
 }
 
-bool Suspects::loads_first_key(unsigned buffer, std::uint32_t row) {
+bool Suspects::loads_key(unsigned buffer, std::uint32_t row, unsigned key) {
   if (is_cut()) return true;
   const Loaded& loaded = loaded_for(row);
   const std::uint32_t column = first_column(loaded, buffer);
-  if (column == kNone) return true;
+  return column == kNone ||
+         loaded.of[buffer].count(std::uint64_t{key_row(row, key)} << 32 | column) != 0;
+}
+
+bool Suspects::loads_first_key(unsigned buffer, std::uint32_t row) {
   for (unsigned j = 0; j < static_cast<unsigned>(x_attention.problem().seqlen_k); ++j)
-    if (x_attention.visible(row, j))
-      return loaded.of[buffer].count(std::uint64_t{key_row(row, j)} << 32 | column) != 0;
+    if (x_attention.visible(row, j)) return loads_key(buffer, row, j);
   return true;
 }
 

@@ -91,11 +91,40 @@ void NumberSuspects::suggest_added_factor(std::uint32_t n) {
   }
 }
 
+void NumberSuspects::suggest_left_there(std::uint32_t weight) {
+  const std::uint32_t made = exponential_in(weight);
+  std::uint32_t load = made == 0 ? 0 : node(made).operand[0];
+  for (int steps = 0; steps < 16 && load != 0 && !is_load(load); ++steps)
+    load = first_operand(load, TermKind::kScore);
+  if (load == 0 || node(load).is_input()) return;
+  const std::uint32_t stored = node(load).operand[0];
+  if (stored == 0 || op(stored) != ValueOp::kStore) return;
+  for (std::uint32_t n = stored + 1; n < load; ++n)
+    if (node(n).site == node(load).site && node(n).where == node(load).where &&
+        node(n).operand[0] == stored) {
+      // In another step than the one for which it was stored: nothing was stored there anew.
+      // "if (key >= end) break;", then what lets a step go on, then where loops end.
+      const std::uint32_t s = node(stored).site;
+      std::vector<Condition> conditions = conditions_in(site(s).conditions);
+      const auto rank = [&](const Condition& one) {
+        return !one.loop ? 1 : is_loop(text_of(s, one.at)) ? 2 : 0;
+      };
+      std::stable_sort(
+          conditions.begin(), conditions.end(),
+          [&](const Condition& one, const Condition& other) { return rank(one) < rank(other); });
+      for (const Condition& condition : conditions)
+        suggest_condition(s, condition, "leaves there what was stored before", false);
+      return;
+    }
+}
+
 void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b) {
   const std::uint32_t n = cause.node;
   const std::string why = ill_text(Ill::kTwice);
   if (!x_graph.whole_blocks) suggest_repeated_score(cause.row);
   suggest_added_factor(n);
+  if (!x_graph.whole_blocks)
+    for (const std::uint32_t operand : {b, a}) suggest_left_there(operand);
   // An atomic addition adds the same sum twice: one of the threads should do it.
   if (op(n) == ValueOp::kAtomicAdd && a != 0 && b != 0 && a < n && b < n &&
       x_terms[a].kind == TermKind::kWeight && x_terms[a].set == x_terms[b].set) {
@@ -311,8 +340,7 @@ void NumberSuspects::suggest_copied_again(std::uint32_t copy) {
     if (computes(text_of(s, use), use.name)) suggest(s, use, "says which tile is copied");
   // A call that is given the place as it is: "copy(to, &k[at])".
   if (const std::vector<NamedLine> calls = lines_in(site(s).callers);
-      !calls.empty() &&
-      text_of(s, calls.front()).find_first_of("+-*/%") == std::string::npos)
+      !calls.empty() && text_of(s, calls.front()).find_first_of("+-*/%") == std::string::npos)
     for (const NamedLine& use : of_place)
       if (has_name(text_of(s, calls.front()), {use.name}) && computes(text_of(s, use), use.name))
         suggest(s, use, "makes the place of what is copied");
@@ -412,8 +440,7 @@ bool NumberSuspects::suspect_factor_of_v(const Cause& cause, std::uint32_t a, st
     const std::uint32_t made = made_by(of);
     if (op(made) != ValueOp::kMultiply) continue;
     for (const std::uint32_t operand : operands(made))
-      if (x_terms[operand].kind == TermKind::kNumber)
-        suggest_foreign(operand);
+      if (x_terms[operand].kind == TermKind::kNumber) suggest_foreign(operand);
   }
   if (last != 0) {
     suggest_taken_for_score(last);

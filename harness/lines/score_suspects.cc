@@ -64,9 +64,8 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
     passed.push_back(at);
     std::uint32_t next = 0;
     for (const std::uint32_t operand : operands(at))
-      if (next == 0 &&
-          (x_terms[operand].kind == TermKind::kScore ||
-           x_terms[operand].kind == TermKind::kElement))
+      if (next == 0 && (x_terms[operand].kind == TermKind::kScore ||
+                        x_terms[operand].kind == TermKind::kElement))
         next = operand;
     if (is == ValueOp::kProduct) next = x_graph.products[node(at).operand[1]].left;
     if (next == 0) break;
@@ -801,7 +800,8 @@ void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std:
         if (op(by) == ValueOp::kStore)
           for (const Condition& condition : conditions_in(site(node(by).site).conditions))
             if (!condition.loop && come_of(condition.tests, "t"))
-              suggest(node(by).site, condition.at, "lets a lane store a part, while another has all of it");
+              suggest(node(by).site, condition.at,
+                      "lets a lane store a part, while another has all of it");
       break;
     }
   // Others may have what its own thread lost.
@@ -852,8 +852,7 @@ void NumberSuspects::suspect_partial(std::uint32_t score, std::uint32_t at, std:
     if (multiplies) break;
     std::uint32_t next = 0;
     for (const std::uint32_t operand : operands(inner))
-      if (x_terms[operand].kind == TermKind::kScore)
-        next = operand;
+      if (x_terms[operand].kind == TermKind::kScore) next = operand;
     if (next == 0) break;
     inner = made_by(next);
   }

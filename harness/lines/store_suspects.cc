@@ -251,8 +251,7 @@ std::uint32_t SumSuspects::store_before_copies(std::uint32_t n, std::uint32_t s)
              op(node(from).operand[0]) == ValueOp::kStore)) {
       std::uint32_t next = 0;
       for (const std::uint32_t operand : operands(from))
-        if (x_terms[operand].kind != TermKind::kNumber)
-          next = operand;
+        if (x_terms[operand].kind != TermKind::kNumber) next = operand;
       if (next == 0 || !is_same_line(node(from).site, s)) return s;
       from = next;
     }

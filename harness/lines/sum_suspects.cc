@@ -414,6 +414,7 @@ bool SumSuspects::suspect_lost(const Cause& cause, unsigned key) {
     return true;
   }
   x_out.what += "; their sum is not taken further";
+  if (!x_graph.whole_blocks) suggest_factor_there(node(last).site);
   const std::size_t before = x_out.suspects.size();
   suggest_readers(last);
   // What is stored may be right, and nobody reads it.
@@ -425,6 +426,14 @@ bool SumSuspects::suspect_lost(const Cause& cause, unsigned key) {
   suggest_conditions(node(last).site, nullptr, "decides what is taken further");
   suggest_uses(node(last).site, "is an operand");
   return true;
+}
+
+void SumSuspects::suggest_factor_there(std::uint32_t s) {
+  const ValueSite& at = site(s);
+  for (const std::string& name : variables_of(x_text.statement(at.file, at.line)))
+    if (const int made = x_text.assigned_above(at.file, at.line, name);
+        made != 0 && made != at.line && x_text.line(at.file, made).find("exp") != std::string::npos)
+      suggest(at.file, at.function, made, 0, name, "makes a factor of what is lost");
 }
 
 void SumSuspects::suggest_readers(std::uint32_t stored) {

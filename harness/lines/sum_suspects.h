@@ -97,6 +97,8 @@ class SumSuspects : public NumberSuspects {
   bool suggest_left_store(std::uint32_t sum, unsigned key);
   // Keys that have a weight and are lost on the way to o.
   bool suspect_lost(const Cause& cause, unsigned key);
+  // At the line of a sum the exponentials by which it may be multiplied.
+  void suggest_factor_there(std::uint32_t s);
   // Where others were read that the same line stored.
   void suggest_readers(std::uint32_t stored);
   Way way_of(std::uint32_t row, unsigned key);
@@ -123,6 +125,10 @@ class SumSuspects : public NumberSuspects {
   // A mask that stores a number to where the scores of other keys are stored: what decides about it.
   bool stores_of_inputs(std::uint32_t site) const;
   void suggest_stored_instead(const Cause& cause, unsigned key);
+  // Of keys whose k is not loaded either: the loops around both.
+  void suggest_loops_of_loads(std::uint32_t s, const Cause& cause, const std::string& why);
+  // Of a condition that is one of several, "if (a || b)", what makes each.
+  void suggest_flags(std::uint32_t s, const Condition& condition, const std::string& why);
   // What is compared at a mask that is right for another row, whose numbers are made at the same line.
   void suggest_compared(std::uint32_t site, const Cause& cause);
   // Whether the row, and this other one, see some keys and not others at the same ends.

@@ -174,6 +174,12 @@ void Suspects::suggest_condition(std::uint32_t site_number, const Condition& con
       return test.line == condition.at.line || (lacks && is_place_of_output(site_number, test));
     });
     suggest_computed(site_number, range, why);
+    // What the compiler knows is no variable any more.
+    const std::string& file = file_of(site_number, condition.at);
+    for (const std::string& limit : loop_limits(text_of(site_number, condition.at)))
+      if (const int made = x_text.assigned_above(file, condition.at.line, limit);
+          lacks && made != 0 && rounds_down(x_text.statement(file, made), limit))
+        suggest(file, site(site_number).function, made, 0, limit, why);
   }
   if (!condition.loop && !x_graph.whole_blocks)
     if (const std::string bits = tested_bits(text_of(site_number, condition.at)); !bits.empty())

@@ -99,6 +99,8 @@ class Suspects : public Walk {
   std::string lacks_text(unsigned buffer, std::uint32_t row);
   // Whether they loaded the first column of no row of k or v of the query's head.
   bool loads_none(unsigned buffer, std::uint32_t row);
+  // The first column of a key. True where that is not known.
+  bool loads_key(unsigned buffer, std::uint32_t row, unsigned key);
   // Of k or v the first key that the row sees: what begins behind it is shifted. True where that is not known.
   bool loads_first_key(unsigned buffer, std::uint32_t row);
   void note_loaders();

@@ -292,9 +292,9 @@ TEST_CASE("of a wait in vain within a helper it is said what called that") {
 TEST_CASE("of warps that wait for each other it is said what called either wait") {
   for (const char* schedule : {"forward", "reverse", "lockstep"}) {
     CAPTURE(schedule);
-    const CheckFinding found = only(checked_launch(
-        [](Memory& m) { return checked::wait_for_each_other(m.out.data()); }, schedule,
-        cudaErrorLaunchFailure));
+    const CheckFinding found =
+        only(checked_launch([](Memory& m) { return checked::wait_for_each_other(m.out.data()); },
+                            schedule, cudaErrorLaunchFailure));
     REQUIRE(found.others_wait.size() == 1);
     std::set<std::vector<int>> waits;
     for (const auto& places : {found.access.places, found.others_wait.front()}) {

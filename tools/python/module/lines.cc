@@ -23,8 +23,7 @@ using SiteWords = std::tuple<int, int, int, std::string, std::string, std::strin
                              std::string, std::string>;
 
 static_assert(sizeof(ValueNode) == 24 && sizeof(host::ValuePair) == 8 &&
-                  sizeof(host::ReplacedValue) == 12 &&
-                  sizeof(host::MaskedLoad) == 16,
+                  sizeof(host::ReplacedValue) == 12 && sizeof(host::MaskedLoad) == 16,
               "as _values.py has them");
 
 template <class T>

@@ -88,8 +88,8 @@ struct CheckFinding {
   // calls around it, innermost first.
   std::vector<std::vector<SourcePlace>> others_wait;
   bool unending = false;  // a launch that did not come to its end, though threads went on
-  std::string message;  // one sentence: what is wrong
-  std::string advice;   // one sentence: what to do
+  std::string message;    // one sentence: what is wrong
+  std::string advice;     // one sentence: what to do
 };
 
 // Whether it is a shuffle that reads a lane which takes no part in it.

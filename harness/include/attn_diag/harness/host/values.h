@@ -77,8 +77,8 @@ struct ValuePair {
 };
 
 struct ValueGraph {
-  std::vector<ValueSite> sites;          // 0 stands for none
-  std::vector<ValueNode> nodes;          // 0 stands for none; a node of site 0 is a constant
+  std::vector<ValueSite> sites;  // 0 stands for none
+  std::vector<ValueNode> nodes;  // 0 stands for none; a node of site 0 is a constant
   std::vector<ValuePair> products;
   std::vector<std::uint32_t> unwatched;  // nodes: loads of what blocks stored that are not watched
   std::vector<std::vector<ValueOutput>> outputs;  // by output buffer and element
