@@ -16,6 +16,26 @@ std::vector<host::SourcePlace> last_first(std::vector<host::SourcePlace> places)
 
 }  // namespace
 
+void FindingSuspects::suspect_named_barrier() {
+  for (const host::CheckFinding* race : x_errors) {
+    if (race->kind != host::CheckKind::kRace || race->access.block != race->other.block ||
+        race->access.write == race->other.write || race->access.interval != race->other.interval ||
+        race->access.places.empty() || race->other.places.empty())
+      continue;
+    const host::CheckAccess& write = race->access.write ? race->access : race->other;
+    const host::CheckAccess& read = race->access.write ? race->other : race->access;
+    const host::SourcePlace &from = write.places.front(), &to = read.places.front();
+    if (from.file != to.file || from.function != to.function) continue;
+    for (int line = from.line + 1; line < to.line; ++line) {
+      // One that is told which barrier it is: "bar_sync(1 + warp, 64)".
+      const std::vector<std::string> names = variables_of(x_text.line(from.file, line));
+      if (!names.empty() && x_text.has_barrier(from.file, line - 1, line + 1))
+        suggest(from.file, from.function, line, 0, names.front(),
+                "stands between the two, and does not keep these threads apart");
+    }
+  }
+}
+
 bool FindingSuspects::suspect_missing_barrier() {
   std::optional<Gap> gap;
   std::string array;

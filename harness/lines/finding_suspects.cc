@@ -78,6 +78,7 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves, bool late_co
   for (const host::CheckFinding* finding : x_errors) suspect_early_return(*finding);
   if (late_copies)
     for (const host::CheckFinding* finding : x_errors) suspect_waits(*finding);
+  suspect_named_barrier();
   // Parts of shared memory that are used for one thing after the other overlap, and only want a barrier between.
   if (!suspect_missing_barrier() && !suspect_unpublished())
     for (const host::CheckFinding* finding : x_errors) suspect_overlap_of(*finding);

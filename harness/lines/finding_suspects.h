@@ -99,6 +99,8 @@ class FindingSuspects : public NumberSuspects {
   void suggest_lack_of_wait(const host::SourcePlace& read, int copy);
   // Two lines store to the same bytes by the names of two parts of one shared array.
   void suspect_overlap_of(const host::CheckFinding& race);
+  // Of a store and a load between the same barriers of the block, with a barrier of some threads between the lines: that.
+  void suspect_named_barrier();
   // Between which lines threads should have waited for each other, where that explains all races. Says whether it does.
   bool suspect_missing_barrier();
   // Another block reads what one stored, in whatever order: what says that it is there. Says whether that explains all.

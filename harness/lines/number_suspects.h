@@ -147,8 +147,10 @@ class NumberSuspects : public Suspects {
   bool is_rescaling_factor(std::uint32_t n) const;
   // Where a sum adds such a factor as if it were a weight.
   void suggest_added_factor(std::uint32_t n);
-  // What keeps a score from being stored anew, where its thread reads that of an earlier step again.
-  void suggest_left_there(std::uint32_t weight);
+  // The store of the score of which an exponential is; 0: it was not stored.
+  std::uint32_t stored_score(std::uint32_t exponential) const;
+  // What keeps a score from being stored anew, where a sum has that of an earlier step again.
+  void suggest_left_there(std::uint32_t sum);
   // A sum that begins with one of the parts that it adds.
   void suggest_first_value(const Cause& cause, std::uint32_t a, std::uint32_t b);
   // Where a part that was only moved and rescaled since was summed.

@@ -91,31 +91,45 @@ void NumberSuspects::suggest_added_factor(std::uint32_t n) {
   }
 }
 
-void NumberSuspects::suggest_left_there(std::uint32_t weight) {
-  const std::uint32_t made = exponential_in(weight);
-  std::uint32_t load = made == 0 ? 0 : node(made).operand[0];
+std::uint32_t NumberSuspects::stored_score(std::uint32_t exponential) const {
+  std::uint32_t load = node(exponential).operand[0];
   for (int steps = 0; steps < 16 && load != 0 && !is_load(load); ++steps)
     load = first_operand(load, TermKind::kScore);
-  if (load == 0 || node(load).is_input()) return;
+  if (load == 0 || node(load).is_input()) return 0;
   const std::uint32_t stored = node(load).operand[0];
-  if (stored == 0 || op(stored) != ValueOp::kStore) return;
-  for (std::uint32_t n = stored + 1; n < load; ++n)
-    if (node(n).site == node(load).site && node(n).where == node(load).where &&
-        node(n).operand[0] == stored) {
-      // In another step than the one for which it was stored: nothing was stored there anew.
-      // "if (key >= end) break;", then what lets a step go on, then where loops end.
-      const std::uint32_t s = node(stored).site;
-      std::vector<Condition> conditions = conditions_in(site(s).conditions);
-      const auto rank = [&](const Condition& one) {
-        return !one.loop ? 1 : is_loop(text_of(s, one.at)) ? 2 : 0;
-      };
-      std::stable_sort(
-          conditions.begin(), conditions.end(),
-          [&](const Condition& one, const Condition& other) { return rank(one) < rank(other); });
-      for (const Condition& condition : conditions)
-        suggest_condition(s, condition, "leaves there what was stored before", false);
-      return;
+  return stored != 0 && op(stored) == ValueOp::kStore ? stored : 0;
+}
+
+void NumberSuspects::suggest_left_there(std::uint32_t sum) {
+  if (x_graph.whole_blocks) return;
+  constexpr std::size_t kMost = 4096;
+  std::vector<std::uint32_t> pending = {sum};
+  std::set<std::uint32_t> seen, stores;
+  while (!pending.empty() && seen.size() < kMost) {
+    const std::uint32_t n = pending.back();
+    pending.pop_back();
+    if (node(n).site == 0 || !seen.insert(n).second) continue;
+    if (!is_exponential(n)) {
+      for (const std::uint32_t operand : operands(n))
+        if (x_terms[operand].kind == TermKind::kWeight) pending.push_back(operand);
+      continue;
     }
+    const std::uint32_t stored = stored_score(n);
+    if (stored == 0 || stores.insert(stored).second) continue;
+    // In another step than the one for which it was stored, and nothing was stored there anew: "if (key >= end) break;",
+    // then what lets a step go on, then where loops end.
+    const std::uint32_t s = node(stored).site;
+    std::vector<Condition> conditions = conditions_in(site(s).conditions);
+    const auto rank = [&](const Condition& one) {
+      return !one.loop ? 1 : is_loop(text_of(s, one.at)) ? 2 : 0;
+    };
+    std::stable_sort(
+        conditions.begin(), conditions.end(),
+        [&](const Condition& one, const Condition& other) { return rank(one) < rank(other); });
+    for (const Condition& condition : conditions)
+      suggest_condition(s, condition, "leaves there what was stored before", false);
+    return;
+  }
 }
 
 void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b) {
@@ -123,8 +137,7 @@ void NumberSuspects::suspect_twice(const Cause& cause, std::uint32_t a, std::uin
   const std::string why = ill_text(Ill::kTwice);
   if (!x_graph.whole_blocks) suggest_repeated_score(cause.row);
   suggest_added_factor(n);
-  if (!x_graph.whole_blocks)
-    for (const std::uint32_t operand : {b, a}) suggest_left_there(operand);
+  suggest_left_there(n);
   // An atomic addition adds the same sum twice: one of the threads should do it.
   if (op(n) == ValueOp::kAtomicAdd && a != 0 && b != 0 && a < n && b < n &&
       x_terms[a].kind == TermKind::kWeight && x_terms[a].set == x_terms[b].set) {

@@ -587,6 +587,25 @@ EDITS = {
                                            "!(base + c < nk)", 1, False),
     "scores that a mask takes away": ("bf162_warps", "--dtype bf16 --layout BSHD --batch 2 --heads 1 --seqlen-q 3 --seqlen-k 65", "s = base + lane < seq_k ?",
                                       "s = !(base + lane < seq_k) ?", "!(base + lane < seq_k)", 1, False),
+    "a limit that the compiler knows and that is rounded down": ("warp_per_row", "--dtype fp32 --seqlen 40 --head-dim 64", "kPerLane = HEAD_DIM / 32;",
+                                                                 "kPerLane = HEAD_DIM / 64;", "HEAD_DIM / 64", 1, False),
+    "the maximum of a tile for that of all before": (
+        "carved_smem", "--dtype fp32 --seqlen-q 33 --seqlen-k 70 --head-dim 32 --mask causal:top_left", *several(
+            "carved_smem/flash_tiled.cu", ("causal ? min(M, row0 + Br) : M;", "M;"),
+            ("    float alpha = expf(m - base), sum = 0.f;\n",
+             "    float of_tile = -INFINITY;\n    for (int c = 0; c < Bc; c++) of_tile = fmaxf(of_tile, S[tx * (Bc + PAD) + c]);\n"
+             "    float alpha = expf(of_tile - base), sum = 0.f;\n")), "expf(of_tile - base)", 2, False),
+    "one flag of several": (
+        "carved_smem", "--dtype fp32 --seqlen-q 33 --seqlen-k 70 --head-dim 32 --mask causal:top_left",
+        "      bool visible = key < M && (!causal || key <= row0 + tx);\n      S[tx * (Bc + PAD) + c] = visible ? s * scale : -INFINITY;\n",
+        "      bool past = key >= M;\n      bool no_row = row0 + tx >= N;\n      bool hidden = causal && key > tx;\n"
+        "      if (past || no_row || hidden)\n        S[tx * (Bc + PAD) + c] = -INFINITY;\n      else\n        S[tx * (Bc + PAD) + c] = s * scale;\n",
+        "bool hidden", 2, False),
+    "where tiles begin that are not loaded": ("carved_smem", "--dtype fp32 --seqlen-q 33 --seqlen-k 70 --head-dim 32", "  for (int j0 = 0; j0 < last_key;",
+                                              "  const int begin = N > 32 ? 8 : 0;\n  for (int j0 = begin; j0 < last_key;", "const int begin", 2, False),
+    "scores of a tile that are left there": (
+        "carved_smem", "--dtype fp32 --seqlen-q 33 --seqlen-k 70 --head-dim 32", "      S[tx * (Bc + PAD) + c] = visible ? s * scale : -INFINITY;\n",
+        "      if (key < M) S[tx * (Bc + PAD) + c] = visible ? s * scale : -INFINITY;\n", "if (key < M)", 1, False),
     "a shuffle that is missing": (
         "warp_per_row", 0, "for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(kFull, x, offset);",
         "".join(f"\n  x += __shfl_xor_sync(kFull, x, {step});" for step in (8, 4, 2, 1)), "x, 8);", 1, False),
@@ -659,6 +678,9 @@ CHECKED_EDITS = {
                                                         "ptx::mbar_wait((round - 1) & 1, ptx::smem_u32(&empty[s]));", "mbar_wait((round", 1, False),
     "a loop in which a helper waits in vain": ("mbarrier_ring", 0, "for (int t = 0; t < tiles; t++) {\n      const int s = t % STAGES, round",
                                                "for (int t = 1; t < tiles; t++) {\n      const int s = t % STAGES, round", "int t = 1;", 3, False),
+    "a barrier of each warp where one of all belongs": (
+        "naive_rows", "--dtype fp32 --batch 2 --seqlen-q 3 --seqlen-k 70 --head-dim 20", "    red[tid] = part;\n    __syncthreads();\n",
+        "    red[tid] = part;\n    asm volatile(\"bar.sync %0, %1;\" ::\"r\"(1 + tid / 32), \"r\"(32) : \"memory\");\n", "bar.sync %0, %1;", 2, False),
     "an index that means something else": ("cp_async_ring", 0, "(&s_K[stage][r][c]);", "(&s_K[row][r][c]);", "&s_K[row]", 2, False),
     "blocks that should have left": ("last_block_reduce", "--dtype fp32 --heads 1 --seqlen-q 3 --seqlen-k 65 --head-dim 64 --num-splits 5",
                                      "if (!is_last) return;", "if (is_last) return;", "if (is_last)", 3, False),
