@@ -5,6 +5,7 @@
 
 #include "reference/bounds_reduce.h"
 #include "reference/infinity.h"
+#include "reference/mask.h"
 #include "reference/matrix.h"
 #include "reference/row_functions.h"
 
@@ -13,11 +14,6 @@ namespace {
 
 // Beyond this, e^frame tells nothing any more.
 constexpr double kLargestFrameError = 600;
-
-// More splits than tiles: what a kernel does then is not known, but that keys are not divided by tiles.
-bool cuts_within_tiles(const Plan& plan) {
-  return plan.pv && plan.geometry.has_split_merge && plan.geometry.num_splits > plan.tiles;
-}
 
 void resize(const Plan& plan, const BlockValues& values, BlockBounds& bounds) {
   const auto rows = static_cast<std::size_t>(values.rows);
@@ -28,8 +24,9 @@ void resize(const Plan& plan, const BlockValues& values, BlockBounds& bounds) {
   bounds.running.resize(rows * static_cast<std::size_t>(plan.tiles));
   bounds.scratch.resize(static_cast<std::size_t>(plan.problem.seqlen_k));
   bounds.abs_partial_o.resize(
-      cuts_within_tiles(plan) ? values.tensor[static_cast<std::size_t>(Tensor::kPartialO)].size()
-                              : 0);
+      plan.pv && cuts_within_tiles(plan.problem, plan.geometry)
+          ? values.tensor[static_cast<std::size_t>(Tensor::kPartialO)].size()
+          : 0);
 }
 
 // docs/bounds.md, section "qk".

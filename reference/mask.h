@@ -28,6 +28,11 @@ KeyRange keys_of_tile(const Problem& problem, const Geometry& geometry, std::int
 
 // The KV tiles of one split; may be empty.
 KeyRange tiles_of_split(const Problem& problem, const Geometry& geometry, std::int32_t split);
+// More splits than tiles: which keys a split has is not known, only that a tile may be divided.
+inline bool cuts_within_tiles(const Problem& problem, const Geometry& geometry) {
+  return geometry.has_split_merge && geometry.tiles_per_split == 1 &&
+         geometry.num_splits > num_kv_tiles(problem, geometry);
+}
 
 std::int32_t kv_head_of(const Problem& problem, std::int32_t head);
 

@@ -101,7 +101,7 @@ void BlockBarriers::named_barrier(unsigned id, unsigned threads, bool wait, cons
     if (wait) x_block.switch_to_anyone();
   }
   if (wait && x_block.check() != nullptr) [[unlikely]]
-    x_block.check()->leave(thread, id);
+    x_block.check()->leave_named(thread, id, file, line);
 }
 
 void BlockBarriers::release_named(unsigned id) {

@@ -178,6 +178,16 @@ void NumberSuspects::suggest_lanes_before_loops(std::uint32_t operand, const std
   }
   if (lanes.empty()) return;
   suggest_callers(s, why);
+  // Which part of the matrix a lane names, where that is computed for this load alone.
+  if (const std::vector<NamedLine> calls = lines_in(site(s).callers); !calls.empty()) {
+    const std::vector<Statement> around =
+        x_text.statements_around(file_of(s, calls[0]), calls[0].line);
+    for (const NamedLine& use : variables_in(site(s).uses, ','))
+      if (!around.empty() && around.back().has(use.line) && comes_of(use, "t") &&
+          file_of(s, use) == file_of(s, calls[0]) && computes(text_of(s, use), use.name) &&
+          !is_loop(text_of(s, use)))
+        suggest(s, use, why);
+  }
   for (const auto& [line, use] : lanes) suggest(s, use, why);
 }
 

@@ -24,6 +24,14 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
     all = from == 0 || op(from) != ValueOp::kStore || x_terms[from].kind != TermKind::kElement ||
           x_terms[from].buffer > 1 || node(from).where >> 10 == node(taken).where >> 10;
   }
+  // Scaled as attention says, but for the other base of exponentials: that may be what is wrong, or the scale.
+  const float scale = x_attention.problem().softmax_scale;
+  const float meant =
+      op(n) == ValueOp::kExp ? scale * std::numbers::log2e_v<float> : scale;  // for the other one
+  if (std::fabs(x_terms[score].x - meant) <= 1e-3F * std::fabs(meant)) {
+    all = false;
+    if (!x_graph.whole_blocks) suggest_node(n, "is of another base than the scale of its score");
+  }
   // A sign is not the scale's: a factor of less than nothing, of which compilers make "m - x".
   if (x_terms[score].x * x_attention.problem().softmax_scale < 0) {
     all = false;

@@ -105,6 +105,7 @@ class Evaluator {
   void delay_probs(RowState& state) const;
   void add_narrow(std::int32_t tile, const std::vector<double>& weights, RowState& state) const;
   void accumulate_product(std::int32_t tile, RowState& state) const;
+  void add_errors_of_parts(const std::vector<double>& weights, KeyRange slots, double* error) const;
   void begin(const RowIndex& row);
   struct Chain {
     std::int32_t place, step;

@@ -76,6 +76,19 @@ void Evaluator::add_narrow(std::int32_t tile, const std::vector<double>& weights
   }
 }
 
+// Of more splits than tiles, as docs/bounds.md has them: parts of the tile are stored, and added in the merge.
+void Evaluator::add_errors_of_parts(const std::vector<double>& weights, KeyRange slots,
+                                    double* error) const {
+  const double parts = g_.num_splits, u = model_.partial.u + gamma(parts, model_.op.u);
+  for (std::int32_t d = 0; d < dim_v_; ++d) error[d] += 2 * parts * model_.partial.tiny;
+  for (std::int32_t i = slots.begin; i < slots.end; ++i) {
+    const double weight = u * std::fabs(weights[static_cast<std::size_t>(i)]);
+    if (weight == 0) continue;
+    for (std::int32_t d = 0; d < dim_v_; ++d)
+      error[d] += weight * std::fabs(v_.data[i * v_.stride + d]);
+  }
+}
+
 void Evaluator::product(const RowIndex& row, RowState& state) {
   const std::int64_t dim = dim_v_;
   state.partial_o.assign(static_cast<std::size_t>(tiles_ * dim), 0.0);
@@ -110,6 +123,7 @@ void Evaluator::product(const RowIndex& row, RowState& state) {
       add_weighted_rows(weights.data() + slots.begin, state.o_weight.data() + slots.begin,
                         v_.data + slots.begin * v_.stride, v_.stride, slots.size(), dim_v_, out,
                         error);
+    if (cuts_within_tiles(p_, g_)) add_errors_of_parts(weights, slots, error);
     if (v_.known != nullptr)
       for (std::int32_t i = slots.begin; i < slots.end; ++i)
         if ((*v_.known)[static_cast<std::size_t>(i)] == 0 &&

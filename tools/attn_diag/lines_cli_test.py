@@ -606,6 +606,8 @@ EDITS = {
     "scores of a tile that are left there": (
         "carved_smem", "--dtype fp32 --seqlen-q 33 --seqlen-k 70 --head-dim 32", "      S[tx * (Bc + PAD) + c] = visible ? s * scale : -INFINITY;\n",
         "      if (key < M) S[tx * (Bc + PAD) + c] = visible ? s * scale : -INFINITY;\n", "if (key < M)", 1, False),
+    "a power of two without its factor": ("mask_functors", "--dtype fp32 --seqlen-q 33 --seqlen-k 20 --head-dim 16 --mask causal:bottom_right",
+                                          "exp2f((p[j] - m) * log2e)", "exp2f((p[j] - m))", "exp2f((p[j] - m))", 1, False),
     "a shuffle that is missing": (
         "warp_per_row", 0, "for (int offset = 16; offset > 0; offset /= 2) x += __shfl_xor_sync(kFull, x, offset);",
         "".join(f"\n  x += __shfl_xor_sync(kFull, x, {step});" for step in (8, 4, 2, 1)), "x, 8);", 1, False),

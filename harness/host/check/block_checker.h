@@ -138,6 +138,11 @@ class BlockChecker {
   void arrive(unsigned thread, std::uintptr_t object);
   void complete(std::uintptr_t object);
   void leave(unsigned thread, std::uintptr_t object);
+  // As leave(), of a named barrier.
+  void leave_named(unsigned thread, unsigned id, const char* file, int line) {
+    leave(thread, id);
+    x_thread[thread].passed = {file, line, id, x_interval};
+  }
   // An asynchronous copy into shared memory is issued, and has been waited for.
   void async_copy(unsigned thread, std::uintptr_t to, std::uintptr_t from, std::size_t bytes,
                   std::size_t zeros, std::uintptr_t pc);
@@ -161,6 +166,13 @@ class BlockChecker {
     Epoch epoch = 0;
     std::uint64_t counts = 0;  // as the thread's
   };
+  // The last named barrier that a thread has passed.
+  struct PassedBarrier {
+    const char* file = nullptr;
+    int line = 0;
+    unsigned id = 0;
+    std::uint32_t interval = 0;
+  };
   struct Thread {
     Epoch epoch = 0;
     std::vector<WaitForCopies> waits;  // the last ones, of its last interval that had any
@@ -172,6 +184,7 @@ class BlockChecker {
     std::vector<SharedPointer> pointers;  // into dynamic shared memory, that it has declared
     LocalArrays locals;
     std::vector<HeldIndex> held;
+    PassedBarrier passed;
   };
   static constexpr std::uint64_t kEasyRead = std::uint64_t{1} << 32 | 1;
   // Which accesses of its warp a lane comes after.
@@ -283,6 +296,8 @@ class BlockChecker {
   void share_clocks_of_warp(unsigned number, std::uint32_t lanes);
 
   void report_race(const Entry& earlier, bool earlier_writes, const Now& now);
+  // Which named barriers two threads have passed since the last one of the block; empty: neither has passed any.
+  std::string passed_since(unsigned reader, unsigned writer) const;
   void report_uninitialised(const Now& now);
   void report_input_write(const Now& now);
   void report_in_flight(const Entry& copy, const Now& now);

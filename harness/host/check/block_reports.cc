@@ -139,6 +139,21 @@ std::string BlockChecker::outside_text(std::uintptr_t at, std::size_t bytes) con
   return text.empty() ? concat("outside all arrays (", n(bytes), ")") : text;
 }
 
+std::string BlockChecker::passed_since(unsigned reader, unsigned writer) const {
+  const auto text = [&](unsigned thread) -> std::string {
+    const PassedBarrier& passed = x_thread[thread].passed;
+    if (passed.file == nullptr || passed.interval != x_interval) return "";
+    const std::string file = passed.file;
+    return concat("barrier ", passed.id, " (", file.substr(file.rfind('/') + 1), ':', passed.line,
+                  ")");
+  };
+  const std::string of_reader = text(reader), of_writer = text(writer);
+  if (of_reader.empty() && of_writer.empty()) return "";
+  return concat(": since the block last met, the thread that reads has passed ",
+                of_reader.empty() ? "none" : of_reader, ", the one that writes ",
+                of_writer.empty() ? "none" : of_writer);
+}
+
 void BlockChecker::report_race(const Entry& earlier, bool earlier_writes, const Now& now) {
   const bool write = now.kind == Access::kWrite;
   if ((earlier.how & now.how & kAtomic) != 0) return;
@@ -192,6 +207,9 @@ void BlockChecker::report_race(const Entry& earlier, bool earlier_writes, const 
     finding.message = concat("two threads of one block ", actions, " with no barrier between");
     // For two stores the advice depends on what they stored: settle_later().
     finding.wants_barrier = !earlier_writes || !write;
+    if (finding.wants_barrier)
+      finding.message += write ? passed_since(finding.other.thread, now.thread)
+                               : passed_since(now.thread, finding.other.thread);
     if (finding.wants_barrier)
       finding.advice = concat("Put __syncthreads() between the ", verb(earlier_writes), " and the ",
                               verb(write), "; in a loop, between its steps as well");

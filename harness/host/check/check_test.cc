@@ -272,6 +272,19 @@ TEST_CASE("barrier objects and named barriers order who waits for them") {
         CheckKind::kRace);
 }
 
+TEST_CASE("of a race it is said which named barriers stand between") {
+  const CheckFinding found =
+      only(checked_launch([](Memory& m) { return checked::two_named(m.out.data()); }));
+  CHECK(found.kind == CheckKind::kRace);
+  const std::string line = std::to_string(line_of("of its own"));
+  const bool first_reads =
+      !found.access.write ? found.access.thread[0] < 32 : found.other.thread[0] < 32;
+  CAPTURE(found.message);
+  CHECK(found.message.find(std::string("the thread that reads has passed barrier ") +
+                           (first_reads ? "1" : "2") + " (test_kernels.cc:" + line + ")") !=
+        std::string::npos);
+}
+
 TEST_CASE("of a wait in vain within a helper it is said what called that") {
   for (const char* schedule : {"forward", "reverse", "lockstep"})
     for (const bool called : {false, true}) {

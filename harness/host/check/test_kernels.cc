@@ -187,6 +187,14 @@ __global__ void named_kernel(int* out, bool waits) {
   }
 }
 
+__global__ void two_named_kernel(int* out) {
+  __shared__ int sRow[kThreads];
+  const unsigned t = threadIdx.x, warp = t / 32;
+  sRow[t] = static_cast<int>(t);
+  named_barrier_sync(1 + warp, 32, __FILE__, __LINE__);  // [of its own]
+  out[t] = sRow[(t + 32) % kThreads];
+}
+
 __global__ void async_copy_kernel(int* out, const int* from, int left_in_flight) {
   alignas(16) __shared__ int sRow[kThreads];
   const unsigned t = threadIdx.x;
@@ -364,6 +372,7 @@ cudaError_t barrier_object(int* out, bool waits) {
 }
 cudaError_t waits_in_vain(int* out, bool called) { return run(1, 0, vain_kernel, out, called); }
 cudaError_t wait_for_each_other(int* out) { return run(1, 0, crossed_kernel, out); }
+cudaError_t two_named(int* out) { return run(1, 0, two_named_kernel, out); }
 cudaError_t named(int* out, bool waits) { return run(1, 0, named_kernel, out, waits); }
 cudaError_t async_copy(int* out, const int* from, int left_in_flight) {
   return run(1, 0, async_copy_kernel, out, from, left_in_flight);

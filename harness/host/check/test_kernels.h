@@ -29,6 +29,8 @@ cudaError_t past_static_array(int* out);
 cudaError_t past_dynamic(int* out);
 cudaError_t barrier_object(int* out, bool waits);
 cudaError_t named(int* out, bool waits);
+// A warp reads what the other stores, with a named barrier between that only its own warp comes to.
+cudaError_t two_named(int* out);
 // The first warp waits for the second at a named barrier, within a helper, and the second does not come.
 cudaError_t waits_in_vain(int* out, bool called);  // else the helper is inlined
 // Each of two warps waits for the other, within the helper, at a barrier to which the other does not come.
