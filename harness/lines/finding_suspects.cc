@@ -207,8 +207,9 @@ void FindingSuspects::suspect_unset(const host::CheckFinding& read) {
 
 void FindingSuspects::suspect_never_stored(const host::CheckFinding& read) {
   if (x_graph.whole_blocks || read.access.places.empty()) return;
-  if (read.written_below >= 0 || read.written_above >= 0) return;  // some of it was
   const host::SourcePlace& at = read.access.places.front();
+  // The host has written some of it.
+  if ((read.written_below >= 0 || read.written_above >= 0) && read.writer.places.empty()) return;
   for (const std::string& name : names_of(read)) {
     std::vector<int> stores = x_text.lines_that_store(at.file, name);
     const bool adds = std::erase(stores, at.line) > 0;  // "sum[i] += x;"

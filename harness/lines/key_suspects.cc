@@ -235,7 +235,8 @@ void SumSuspects::suspect_missing(const Cause& cause) {
         suggest_tests_of_calls(node(other->begun).site, why);
       suggest_tests_of_calls(s, why);
     }
-    if (way.score == 0 && !loads_key(1, cause.row, key)) suggest_loops_of_loads(s, cause, why);
+    if (way.score == 0 && lacks_first_keys(cause) && !loads_key(1, cause.row, key))
+      suggest_loops_of_loads(s, why);
     suggest_loops(s, cause.keys, of_products && sums_columns(at), true, why);
     for (const Condition& condition : conditions_in(site(s).conditions))
       if (!holds_for_all_keys(at, condition)) suggest_condition(s, condition, why, true);
@@ -299,20 +300,17 @@ void SumSuspects::suggest_stored_instead(const Cause& cause, unsigned key) {
   }
 }
 
-void SumSuspects::suggest_loops_of_loads(std::uint32_t s, const Cause& cause,
-                                         const std::string& why) {
+void SumSuspects::suggest_loops_of_loads(std::uint32_t s, const std::string& why) {
   if (x_graph.whole_blocks) return;
   const std::vector<Condition> here = conditions_in(site(s).conditions);
   note_loaders();
   for (const std::uint32_t loader : x_loaders[1])
     for (Condition condition : conditions_in(site(loader).conditions)) {
       if (!condition.loop || !is_among(condition, here)) continue;
-      // Where the first keys lack it is what the loop begins with.
+      // What the loop begins with, before what it ends with.
       const std::vector<std::string> ends = loop_limits(text_of(loader, condition.at));
-      const bool begins = lacks_first_keys(cause);
-      std::stable_partition(
-          condition.tests.begin(), condition.tests.end(),
-          [&](const NamedLine& test) { return has_name(test.name, ends) != begins; });
+      std::stable_partition(condition.tests.begin(), condition.tests.end(),
+                            [&](const NamedLine& test) { return !has_name(test.name, ends); });
       suggest_condition(loader, condition, why, true);
     }
 }

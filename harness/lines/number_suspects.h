@@ -140,7 +140,7 @@ class NumberSuspects : public Suspects {
   // Where the row of k that a score is made of was copied from the input, if it was loaded from there; else 0.
   std::uint32_t copy_of_k(std::uint32_t score) const;
   // `copy`: of a row of k, to where that of another key belongs.
-  void suggest_copied_again(std::uint32_t copy);
+  void suggest_copied_again(std::uint32_t copy, std::uint32_t row);
   void suggest_repeated_score(std::uint32_t row);
   void suspect_twice(const Cause& cause, std::uint32_t a, std::uint32_t b);
   // Whether it is an exponential by which a sum of weights is multiplied, as exp(maximum so far - maximum) is.

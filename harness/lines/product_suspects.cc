@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "harness/lines/number_suspects.h"
@@ -104,7 +105,8 @@ void NumberSuspects::suggest_left_there(std::uint32_t sum) {
   if (x_graph.whole_blocks) return;
   constexpr std::size_t kMost = 4096;
   std::vector<std::uint32_t> pending = {sum};
-  std::set<std::uint32_t> seen, stores;
+  std::set<std::uint32_t> seen;
+  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>> taken;  // by thread and line
   while (!pending.empty() && seen.size() < kMost) {
     const std::uint32_t n = pending.back();
     pending.pop_back();
@@ -115,7 +117,7 @@ void NumberSuspects::suggest_left_there(std::uint32_t sum) {
       continue;
     }
     const std::uint32_t stored = stored_score(n);
-    if (stored == 0 || stores.insert(stored).second) continue;
+    if (stored == 0 || taken.emplace(stored, node(n).site, node(n).where).second) continue;
     // In another step than the one for which it was stored, and nothing was stored there anew: "if (key >= end) break;",
     // then what lets a step go on, then where loops end.
     const std::uint32_t s = node(stored).site;
@@ -333,7 +335,7 @@ std::pair<std::uint32_t, std::uint32_t> NumberSuspects::repeated_score(std::uint
   return {twice.first, twice.again};
 }
 
-void NumberSuspects::suggest_copied_again(std::uint32_t copy) {
+void NumberSuspects::suggest_copied_again(std::uint32_t copy, std::uint32_t row) {
   const std::string why = "copies the row of one key again and again, and of others none";
   const std::uint32_t s = node(copy).site;
   // Which tile it is all threads know alike. The nearest first.
@@ -351,9 +353,12 @@ void NumberSuspects::suggest_copied_again(std::uint32_t copy) {
       [](const NamedLine& one, const NamedLine& other) { return one.line > other.line; });
   for (const NamedLine& use : of_tile)
     if (computes(text_of(s, use), use.name)) suggest(s, use, "says which tile is copied");
-  // A call that is given the place as it is: "copy(to, &k[at])".
+  // Where all copies are of one key, and a call is given the place as it is: "copy(to, &k[at])".
+  int keys = 0;
+  for (unsigned j = 0; j < x_terms.keys().size(); ++j) keys += loads_key(1, row, j) ? 1 : 0;
   if (const std::vector<NamedLine> calls = lines_in(site(s).callers);
-      !calls.empty() && text_of(s, calls.front()).find_first_of("+-*/%") == std::string::npos)
+      keys <= 1 && !calls.empty() &&
+      text_of(s, calls.front()).find_first_of("+-*/%") == std::string::npos)
     for (const NamedLine& use : of_place)
       if (has_name(text_of(s, calls.front()), {use.name}) && computes(text_of(s, use), use.name))
         suggest(s, use, "makes the place of what is copied");
@@ -370,7 +375,7 @@ void NumberSuspects::suggest_repeated_score(std::uint32_t row) {
   if (again == 0) return;
   // Copied twice, its row of k lies where that of another key belongs; else it is what reads it.
   if (const std::uint32_t copy = copy_of_k(again); copy != 0 && copy != copy_of_k(first))
-    suggest_copied_again(copy);
+    suggest_copied_again(copy, row);
   // Where rows of k are not loaded, others may be in their place.
   if (!loads_all(1, row)) suggest_loaders(1, lacks_text(1, row));
   x_out.what += "; its score was made again, where that of another key belongs";

@@ -125,8 +125,8 @@ class SumSuspects : public NumberSuspects {
   // A mask that stores a number to where the scores of other keys are stored: what decides about it.
   bool stores_of_inputs(std::uint32_t site) const;
   void suggest_stored_instead(const Cause& cause, unsigned key);
-  // Of keys whose k is not loaded either: the loops around both.
-  void suggest_loops_of_loads(std::uint32_t s, const Cause& cause, const std::string& why);
+  // Of first keys whose k is not loaded either: the loops around both.
+  void suggest_loops_of_loads(std::uint32_t s, const std::string& why);
   // Of a condition that is one of several, "if (a || b)", what makes each.
   void suggest_flags(std::uint32_t s, const Condition& condition, const std::string& why);
   // What is compared at a mask that is right for another row, whose numbers are made at the same line.

@@ -185,13 +185,13 @@ void Suspects::suggest_condition(std::uint32_t site_number, const Condition& con
     if (const std::string bits = tested_bits(text_of(site_number, condition.at)); !bits.empty())
       suggest_computed_above(file_of(site_number, condition.at), site(site_number).function,
                              condition.at.line, bits, why);
-  // "in ? p : 0", "if (in)", "if (!in)": what is in was decided before.
+  // "in ? p : 0", "if (in)", "if (!in) return;": what is in was decided before.
   const std::string& text = text_of(site_number, condition.at);
   for (const NamedLine& test : condition.tests)
     if (!condition.loop && !x_graph.whole_blocks &&
         (text.find(test.name + " ?") != text.npos ||
          text.find("(" + test.name + ")") != text.npos ||
-         text.find("(!" + test.name + ")") != text.npos) &&
+         (text.find("(!" + test.name + ")") != text.npos && text.find("return") != text.npos)) &&
         computes(text_of(site_number, test), test.name) && !is_loop(text_of(site_number, test)))
       suggest(site_number, test, why);
   suggest(site_number, condition.at, why);
