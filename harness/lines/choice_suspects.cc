@@ -229,9 +229,8 @@ std::uint32_t NumberSuspects::nan_of(std::uint32_t n) const {
 }
 
 bool NumberSuspects::is_0_by_0(std::uint32_t n) const {
-  const auto& [over, under, none] = node(n).operand;
-  return op(n) == ValueOp::kDivide && over != 0 && under != 0 && node(over).value == 0 &&
-         node(under).value == 0;
+  const std::uint32_t over = node(n).operand[0];
+  return divides_by_0(n) && over != 0 && node(over).value == 0;
 }
 
 void NumberSuspects::suggest_nan(std::uint32_t n) {

@@ -72,7 +72,7 @@ void SumSuspects::suspect_cause(const std::vector<Cause>& list) {
                                x_elements.front().of_lse ? "lse" : "o");
       if (sees_nothing(cause.row)) suggest(cause.site, "stores it where the row sees no key");
       if (!way_of_another(cause.row, {})) suspect_what_never_ran();
-      if (cause.node != 0 && !x_graph.whole_blocks && is_0_by_0(nan_of(cause.node))) {
+      if (cause.node != 0 && is_0_by_0(nan_of(cause.node))) {
         // Nothing came into either sum.
         x_out.what += ": 0 / 0";
         const std::string what = x_out.what;

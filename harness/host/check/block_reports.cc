@@ -207,12 +207,12 @@ void BlockChecker::report_race(const Entry& earlier, bool earlier_writes, const 
     finding.message = concat("two threads of one block ", actions, " with no barrier between");
     // For two stores the advice depends on what they stored: settle_later().
     finding.wants_barrier = !earlier_writes || !write;
-    if (finding.wants_barrier)
+    if (finding.wants_barrier) {
       finding.message += write ? passed_since(finding.other.thread, now.thread)
                                : passed_since(now.thread, finding.other.thread);
-    if (finding.wants_barrier)
       finding.advice = concat("Put __syncthreads() between the ", verb(earlier_writes), " and the ",
                               verb(write), "; in a loop, between its steps as well");
+    }
   } else if (const SharedClock& unfenced = x_thread[now.thread].unfenced;
              unfenced != nullptr && unfenced->covers(finding.other.block, earlier.epoch)) {
     finding.kind = CheckKind::kMissingFence;
