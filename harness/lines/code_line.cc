@@ -714,6 +714,18 @@ std::vector<std::string> indexed_names(std::string_view line) {
   return out;
 }
 
+std::string extents_of(std::string_view line, std::string_view array) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::string out;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (!tokens[i].is(array)) continue;
+    const std::size_t end = behind_subscripts(tokens, i + 1);
+    while (++i < end) out += tokens[i].text;
+    break;
+  }
+  return out;
+}
+
 std::vector<std::string> subscript_names(std::string_view line, std::string_view variable) {
   const std::vector<Token> tokens = tokens_of(line);
   std::vector<std::string> out;

@@ -86,6 +86,8 @@ std::vector<std::string> added_in_subscripts(std::string_view line);
 bool makes_pointer(std::string_view line, std::string_view variable);
 // The names that the line indexes: sK and m of "sK[i] * m[j]".
 std::vector<std::string> indexed_names(std::string_view line);
+// "[n][d+8]" of the array where a line names it first, without blanks.
+std::string extents_of(std::string_view line, std::string_view array);
 // Whether that subscript of the variable, from 0, adds a number or takes one away: 1 of "tile[s][j - 1]".
 bool offsets_subscript(std::string_view line, std::string_view variable, std::size_t number);
 // Whether the line has the variable plus a name as an argument: "memcpy_async(block, tile, k + at, bytes)".

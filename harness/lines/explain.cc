@@ -13,9 +13,6 @@
 
 namespace attn_diag::lines {
 
-namespace {
-
-// Inputs that code of the host copied, and none of which a kernel loaded; empty: there are none.
 std::string lost_inputs(const Terms& terms) {
   const host::ValueGraph& graph = terms.graph();
   if (graph.whole_blocks) return "";  // what moves there is recorded
@@ -28,8 +25,6 @@ std::string lost_inputs(const Terms& terms) {
     if (copied[i] && !loaded[i]) lost.emplace_back(kBuffers[i]);
   return fmt::format("{}", fmt::join(lost, ", "));
 }
-
-}  // namespace
 
 void explain(const Terms& terms, const std::vector<OutputElement>& elements, LineDivergence& out) {
   using Kind = std::tuple<What, Ill, std::uint32_t>;

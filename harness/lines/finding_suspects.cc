@@ -239,13 +239,25 @@ void FindingSuspects::suggest_ends_without(const host::SourcePlace& at, const st
 void FindingSuspects::suggest_stores_beside(const host::SourcePlace& at, const std::string& name) {
   const int declared = x_text.declared_above(at.file, at.line, name);
   if (declared == 0) return;
+  struct Beside {
+    std::string name;
+    int line = 0;
+    bool alike =
+        false;  // it has the same extents: k's tile where v's is missing, not that of scores
+  };
+  std::vector<Beside> others;
+  const std::string extents = extents_of(x_text.line(at.file, declared), name);
   for (const int line : {declared, declared + 1, declared - 1})
     for (const std::string& other : indexed_names(x_text.line(at.file, line)))
       if (const std::vector<int> stores = x_text.lines_that_store(at.file, other);
           other != name && !stores.empty() && line < stores.front() && stores.front() < at.line)
-        return suggest(at.file, at.function, stores.front(), 0, other,
-                       "stores to what is declared beside " + name +
-                           ", to which nothing is stored before it is read");
+        others.push_back(
+            {other, stores.front(), extents_of(x_text.line(at.file, line), other) == extents});
+  std::stable_partition(others.begin(), others.end(), [](const Beside& one) { return one.alike; });
+  if (others.empty()) return;
+  suggest(at.file, at.function, others.front().line, 0, others.front().name,
+          "stores to what is declared beside " + name +
+              ", to which nothing is stored before it is read");
 }
 
 void FindingSuspects::note_what_is_right_elsewhere() {
@@ -418,11 +430,7 @@ void FindingSuspects::suspect_shared_place(const host::CheckFinding& finding) {
     for (const NamedLine& use : uses)
       if (heads && !any && use.name == site(s).variable && computes(text_of(s, use), use.name))
         suggest(s, use, "does not keep the two apart");
-    if (const ValueSite& at = site(s); heads && !any)
-      if (const int line = x_text.moves_others_by_block(at.file, at.line, at.variable); line != 0)
-        suggest(
-            at.file, at.function, line, 0, "",
-            fmt::format("moves other arrays on to a block's own part, and not {}", at.variable));
+    if (heads && !any) suggest_mover_of_others(s);
   }
 }
 

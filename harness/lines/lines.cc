@@ -163,18 +163,30 @@ bool lacks_keys(const lines::Terms& terms, const std::vector<OutputElement>& ele
   });
 }
 
-// The blocks that hold them may be those whose results nobody reads. None: there are no such blocks, or too many.
-std::optional<WatchedRows> with_unread(const Experiment& watching, const host::ValueGraph& survey,
-                                       const WatchedRows& rows) {
-  const std::vector<std::uint32_t> unread = unread_blocks(survey);
-  if (unread.empty()) return std::nullopt;
+// The rows, with more blocks watched. None: there are no others, or too many.
+std::optional<WatchedRows> with_more(const Experiment& watching, const WatchedRows& rows,
+                                     const std::vector<std::uint32_t>& more) {
   WatchedRows both{rows.blocks, {}};
   const std::unordered_set<std::uint32_t> known(both.blocks.begin(), both.blocks.end());
-  std::copy_if(unread.begin(), unread.end(), std::back_inserter(both.blocks),
+  std::copy_if(more.begin(), more.end(), std::back_inserter(both.blocks),
                [&](std::uint32_t block) { return known.count(block) == 0; });
+  if (both.blocks.size() == rows.blocks.size()) return std::nullopt;
   both.run = lines::watch_run(watching, both.blocks);
   if (both.run.graph.full) return std::nullopt;
   return both;
+}
+
+// Who makes the other output of the chosen rows, with their sources: what o should be made of and is not, lse may be.
+std::vector<std::uint32_t> blocks_of_lse(const host::ValueGraph& survey, const Chosen& chosen,
+                                         const Attention& attention) {
+  std::vector<std::uint32_t> blocks;
+  for (const std::size_t element : chosen.elements) {
+    std::uint32_t row = 0, column = 0;
+    if (!chosen.of_lse) attention.locate_output(element, row, column);
+    if (!chosen.of_lse && row < survey.outputs[1].size())
+      blocks.push_back(survey.outputs[1][row].block);
+  }
+  return with_sources(survey, blocks);
 }
 
 // Of a kernel that reads what a copy still writes: whether nothing is wrong where copies land as they are issued.
@@ -310,13 +322,18 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
   };
   std::optional<lines::Terms> told(std::in_place, run.graph, attention);
   std::vector<OutputElement> elements = judged();
-  if (lacks_keys(*told, elements))
-    if (std::optional<WatchedRows> more = with_unread(watching, survey.graph, rows)) {
+  const auto watch_more = [&](const std::vector<std::uint32_t>& more) {
+    if (std::optional<WatchedRows> both = with_more(watching, rows, more)) {
       told.reset();
-      rows = std::move(*more);
+      rows = std::move(*both);
       told.emplace(run.graph, attention);
       elements = judged();
     }
+  };
+  // The blocks that hold them may be those whose results nobody reads.
+  if (lacks_keys(*told, elements)) watch_more(unread_blocks(survey.graph));
+  if (!lines::lost_inputs(*told).empty())
+    watch_more(blocks_of_lse(survey.graph, chosen, attention));
   const lines::Terms& terms = *told;
 
   LineDivergence out;

@@ -12,9 +12,9 @@
 namespace attn_diag::lines {
 
 void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const std::string& why) {
-  std::uint32_t at = score;
+  std::uint32_t at = 0;
   if (has_other_base(score, n)) suggest_node(n, "is of another base than other exponentials");
-  bool scaled = false, all = true;  // scores are wrong
+  bool all = true;  // scores are wrong
   for (std::uint32_t other = 1; other < x_graph.nodes.size() && x_graph.whole_blocks; ++other)
     all = all && !(is_exponential(other) && x_terms[other].kind == TermKind::kWeight);
   // Another block has stored q or k, as a kernel before this one: the factor may be missing there.
@@ -33,52 +33,77 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
     if (!x_graph.whole_blocks) suggest_node(n, "is of another base than the scale of its score");
   }
   // A sign is not the scale's: a factor of less than nothing, of which compilers make "m - x".
-  if (x_terms[score].x * x_attention.problem().softmax_scale < 0) {
+  const bool turned = x_terms[score].x * x_attention.problem().softmax_scale < 0;
+  if (turned) {
     all = false;
     for (std::uint32_t of = score; of != 0 && node(of).site != 0 && !node(of).is_input();
          of = first_operand(of, TermKind::kScore)) {
-      if (op(of) != ValueOp::kSubtract) continue;
+      const Term& taken = x_terms[node(of).operand[1]];
+      if (op(of) != ValueOp::kSubtract || taken.kind != TermKind::kScore ||
+          taken.x * x_terms[of].x >= 0)
+        continue;
       suggest_node(of, "turns the sign of the score");
       suggest_uses(node(of).site, "is a factor of the score");
       break;
     }
   }
-  std::vector<std::uint32_t> passed;
+  std::vector<std::uint32_t> passed, scalers;
   std::uint32_t rebased = 0;  // for exp2
-  for (int steps = 0; steps < 128 && node(at).site != 0; ++steps) {
-    if (node(at).is_input()) {
+  const auto is_of_score = [&](std::uint32_t of) {
+    return x_terms[of].kind == TermKind::kScore || x_terms[of].kind == TermKind::kElement;
+  };
+  // From the exponential to the elements of q and of k: either may be scaled.
+  std::vector<std::uint32_t> ways = {score};
+  for (std::size_t way = 0; way < std::min<std::size_t>(ways.size(), 2); ++way) {
+    at = ways[way];
+    for (int steps = 0; steps < 128 && at != 0 && node(at).site != 0; ++steps) {
       passed.push_back(at);
-      break;
-    }
-    const ValueOp is = op(at);
-    if (is == ValueOp::kMultiply || is == ValueOp::kDivide) {
-      const bool by_number = x_terms[node(at).operand[0]].kind == TermKind::kNumber ||
-                             x_terms[node(at).operand[1]].kind == TermKind::kNumber;
-      // log2(e) is for exp2, and no scale: that is missing elsewhere.
-      const std::uint32_t of = first_operand(at, TermKind::kScore);
-      const bool changes_base =
-          is == ValueOp::kMultiply && of != 0 &&
-          std::fabs(node(at).value - node(of).value * std::numbers::log2e_v<float>) <=
-              1e-4F * std::fabs(node(at).value);
-      if (by_number && changes_base && !x_graph.whole_blocks) {
-        rebased = at;
-      } else if (by_number) {
-        scaled = true;
-        if (all && !changes_base) be_sure();
-        suggest_node(at, "scales the score");
-        suggest_uses(node(at).site, "is a factor of the score");
+      if (node(at).is_input()) break;
+      const ValueOp is = op(at);
+      if (is == ValueOp::kMultiply || is == ValueOp::kDivide) {
+        const bool by_number = x_terms[node(at).operand[0]].kind == TermKind::kNumber ||
+                               x_terms[node(at).operand[1]].kind == TermKind::kNumber;
+        // log2(e) is for exp2, and no scale: that is missing elsewhere.
+        const std::uint32_t of = first_operand(at, TermKind::kScore);
+        const bool changes_base =
+            is == ValueOp::kMultiply && of != 0 &&
+            std::fabs(x_terms[at].x - x_terms[of].x * std::numbers::log2e_v<float>) <=
+                1e-4F * std::fabs(x_terms[at].x);
+        if (by_number && changes_base && !x_graph.whole_blocks)
+          rebased = at;
+        else if (by_number)
+          scalers.push_back(at);
+        if (by_number && changes_base && x_graph.whole_blocks) all = false;
       }
+      std::uint32_t next = 0;
+      for (const std::uint32_t operand : operands(at)) {
+        if (!is_of_score(operand)) continue;
+        if (next == 0)
+          next = operand;
+        else if (ways.size() == 1 && x_terms[operand].kind == TermKind::kElement)
+          ways.push_back(operand);
+      }
+      if (is == ValueOp::kProduct) {
+        const host::ValuePair& product = x_graph.products[node(at).operand[1]];
+        next = product.left;
+        if (ways.size() == 1) ways.push_back(product.right);
+      }
+      at = next;
     }
-    passed.push_back(at);
-    std::uint32_t next = 0;
-    for (const std::uint32_t operand : operands(at))
-      if (next == 0 && (x_terms[operand].kind == TermKind::kScore ||
-                        x_terms[operand].kind == TermKind::kElement))
-        next = operand;
-    if (is == ValueOp::kProduct) next = x_graph.products[node(at).operand[1]].left;
-    if (next == 0) break;
-    at = next;
   }
+  // Of two lines that scale neither is sure.
+  const bool scaled = !scalers.empty();
+  const bool one_line = std::all_of(scalers.begin(), scalers.end(), [&](std::uint32_t scaler) {
+    return is_same_line(node(scaler).site, node(scalers.front()).site);
+  });
+  if (scaled && all && one_line) be_sure();
+  if (turned)
+    std::stable_partition(scalers.begin(), scalers.end(), [&](std::uint32_t scaler) {
+      return x_terms[scaler].x * x_terms[first_operand(scaler, is_of_score)].x < 0;
+    });
+  for (const std::uint32_t scaler : scalers) suggest_node(scaler, "scales the score");
+  for (const std::uint32_t scaler : scalers)
+    suggest_uses(node(scaler).site, "is a factor of the score");
   // It was scaled, and stored elsewhere.
   if (!scaled) {
     const Term& raw = x_terms[score];

@@ -386,6 +386,12 @@ std::vector<UnusedName> SourceText::computed_for_nothing(const std::string& file
   return unused_names(tokens, begin, end);
 }
 
+std::vector<UnchangedName> SourceText::never_computed(const std::string& file, int number) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  const auto [begin, end] = function_around(tokens, number);
+  return unchanged_names(tokens, begin, end);
+}
+
 std::vector<SourceText::Unpaired> SourceText::unpaired_calls(const std::string& file, int number) {
   struct Pair {
     std::string_view first, last;

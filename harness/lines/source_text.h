@@ -52,6 +52,8 @@ class SourceText {
   std::vector<int> calls_without_effect(const std::string& file, int line);
   // What the same function computes and then does nothing with.
   std::vector<UnusedName> computed_for_nothing(const std::string& file, int line);
+  // What the same function uses and never computes, beside what it does.
+  std::vector<UnchangedName> never_computed(const std::string& file, int line);
   // Of the pipelines of the same function one of whose two calls is nowhere in the file, as consumer_wait() where there is
   // consumer_release(): where the block with the other one begins or ends, and what is missing.
   struct Unpaired {

@@ -3,6 +3,9 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "harness/testing/temporary_directory.h"
 
@@ -689,6 +692,39 @@ TEST_CASE("what a function computes and does nothing with") {
     found.emplace_back(one.name, one.line);
   CHECK(found == std::vector<std::pair<std::string, int>>{
                      {"l", 8}, {"weight", 10}, {"acc", 11}, {"part", 13}});
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("what a function uses and never computes, beside what it does") {
+  const auto path = std::filesystem::temp_directory_path() / "attn_diag_unchanged_test.cu";
+  std::ofstream(path) << R"(__global__ void f(const float* s, float* o, int n) {
+  float m = -INFINITY, l = 0.0f, acc = 0.f, zero = 0.f;
+  float low = -1e30f, high[2] = {0.f, 0.f}, given = 0.f;
+  float none = 0.f;
+  int count = 0, other = 0;
+  fill(given);
+  for (int i = 0; i < n; ++i) {
+    acc = acc * s[i] + zero;
+    low = fmaxf(low, s[i]);
+    m = -INFINITY;
+  }
+  o[0] = acc / l + m + low * high[1] + given + none + count;
+  other = n;
+}
+__global__ void g(const float* s, float* o) {
+  const float none = 0.f, one = s[0];
+  float m[2] = {-FLT_MAX, -FLT_MAX}, l[2];
+  for (int i = 0; i < 2; ++i) l[i] = 0.f;
+  for (int i = 0; i < 2; ++i) m[i] = fmaxf(m[i], s[i]), l[i] += one;
+  o[0] = m[0] + l[1] + none;
+})";
+  SourceText text;
+  std::vector<std::tuple<std::string, std::string, int>> found;
+  for (const UnchangedName& one : text.never_computed(path.string(), 9))
+    found.emplace_back(one.name, one.beside, one.line);
+  CHECK(found == std::vector<std::tuple<std::string, std::string, int>>{
+                     {"l", "acc", 8}, {"m", "acc", 8}, {"zero", "acc", 8}, {"high", "low", 9}});
+  CHECK(text.never_computed(path.string(), 18).empty());
   std::filesystem::remove(path);
 }
 

@@ -8,7 +8,9 @@
 #include <set>
 #include <string_view>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 namespace attn_diag::lines {
 
@@ -84,6 +86,26 @@ void Suspects::suggest_node(std::uint32_t n, const std::string& why) {
                          x_text.has_assembly(site(node(n).site).file, site(node(n).site).line);
   if (is_helper && !x_graph.whole_blocks) suggest_callers(node(n).site, why);
   suggest(node(n).site, why);
+}
+
+void Suspects::suggest_way_to(std::uint32_t n, std::size_t enough) {
+  constexpr std::size_t kMost = 1024;
+  std::vector<std::uint32_t> pending = {n};
+  std::unordered_set<std::uint32_t> known = {n};
+  const auto add = [&](std::uint32_t operand) {
+    if (known.insert(operand).second) pending.push_back(operand);
+  };
+  for (std::size_t i = 0; i < std::min(pending.size(), kMost); ++i) {
+    if (x_out.suspects.size() >= enough) return;
+    const std::uint32_t at = pending[i];
+    if (i > 0 && !is_host_copy(at)) suggest_node(at, "is on the way to it");
+    for (const std::uint32_t operand : operands(at)) add(operand);
+    if (op(at) != ValueOp::kProduct) continue;
+    if (const auto pairs = x_graph.pairs_of(node(at)); !pairs.empty()) {
+      add(pairs.front().left);
+      add(pairs.front().right);
+    }
+  }
 }
 
 bool Suspects::is_shared_helper(std::uint32_t s) {
@@ -233,8 +255,20 @@ const std::string& Suspects::text_of(std::uint32_t site_number, const NamedLine&
 }
 
 void Suspects::suggest_of_block(std::uint32_t site_number, const std::string& why) {
+  bool any = false;
   for (const NamedLine& use : variables_in(site(site_number).uses, ','))
-    if (is_of_block(use)) suggest(site_number, use, why);
+    if (is_of_block(use)) {
+      any = true;
+      suggest(site_number, use, why);
+    }
+  if (!any) suggest_mover_of_others(site_number);
+}
+
+void Suspects::suggest_mover_of_others(std::uint32_t site_number) {
+  const ValueSite& at = site(site_number);
+  if (const int line = x_text.moves_others_by_block(at.file, at.line, at.variable); line != 0)
+    suggest(at.file, at.function, line, 0, "",
+            fmt::format("moves other arrays on to a block's own part, and not {}", at.variable));
 }
 
 void Suspects::suggest_head(std::uint32_t site_number, const std::string& why) {

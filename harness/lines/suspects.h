@@ -40,6 +40,8 @@ class Suspects : public Walk {
   // Whether a loop declares the variable that the site is not in: two variables with one value have each other's names.
   bool is_of_other_loop(std::uint32_t site_number, const NamedLine& at);
   void suggest_node(std::uint32_t n, const std::string& why);
+  // The lines that made what a number is made of, the nearest first, until there are `enough` suspects.
+  void suggest_way_to(std::uint32_t n, std::size_t enough);
   // Whether a line that returns a number does so for several others: one of those is likelier to be wrong.
   bool is_shared_helper(std::uint32_t site_number);
   // The variables that an index is made of: those that are computed before those that are only named.
@@ -132,8 +134,10 @@ class Suspects : public Walk {
   bool begins_right(std::uint32_t loader);
   // What loads of k and of v have in common, where neither comes whole: it is wrong in both.
   void suggest_shared_of_k_and_v(std::uint32_t row, const std::string& why);
-  // What a line takes from the index of the block alone, as the place of a head.
+  // What a line takes from the index of the block alone, as the place of a head; where it takes nothing, what moves others.
   void suggest_of_block(std::uint32_t site_number, const std::string& why);
+  // Where nothing moves the array of an access on to a block's own part: the line that moves others.
+  void suggest_mover_of_others(std::uint32_t site_number);
   void suggest_loaders(unsigned buffer, const std::string& why);
   // Whether they loaded the first keys that the row sees, and not the last.
   bool lacks_last_keys(unsigned buffer, std::uint32_t row);
@@ -221,7 +225,9 @@ class Suspects : public Walk {
   bool suspect_replaced(const Lacks& lacks) {
     const std::size_t before = x_out.suspects.size();
     for (const host::ReplacedValue& one : x_graph.replaced) {
-      if (lacks(one.node) <= (one.by == 0 ? 0 : lacks(one.by)) || begins_anew(one.site)) continue;
+      if (lacks(one.node) <= (one.by == 0 ? 0 : lacks(one.by)) || begins_anew(one.site) ||
+          is_of_next_head(one))
+        continue;
       // In the next step of its own line: somebody should have read it.
       if (is_same_line(one.site, node(one.node).site))
         suggest_readers_beside(one.node, "takes what other threads stored, not all of it");
@@ -237,6 +243,17 @@ class Suspects : public Walk {
   bool begins_anew(std::uint32_t store) {
     const ValueSite& at = site(store);
     return declares_integer(x_text.line(at.file, at.line), at.variable).has_value();
+  }
+  // Whether blocks of another head use the same memory next: that is no fault of theirs.
+  bool is_of_next_head(const host::ReplacedValue& one) const {
+    if (x_graph.whole_blocks || one.by == 0 ||
+        node(one.node).where >> 10 == node(one.by).where >> 10)
+      return false;
+    const Term &was = x_terms[one.node], &is = x_terms[one.by];
+    const auto queries = static_cast<std::uint32_t>(x_attention.problem().seqlen_q);
+    return was.kind != TermKind::kNumber && is.kind != TermKind::kNumber &&
+           was.kind != TermKind::kElement && is.kind != TermKind::kElement &&
+           was.row / queries != is.row / queries;
   }
   // The atomic that adds it to something; 0: none does.
   std::uint32_t added_by_atomic(std::uint32_t n) const;

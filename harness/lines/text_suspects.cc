@@ -111,6 +111,10 @@ void suggest_by_text(SourceText& text, const host::ValueGraph& graph, LineDiverg
       add(found, at, line, "does nothing: its body is empty");
     for (const int line : text.calls_without_effect(at.file, at.line))
       add(found, at, line, "is all of a function that is called, and does nothing");
+    for (const UnchangedName& one : text.never_computed(at.file, at.line))
+      add(found, at, one.line,
+          fmt::format("computes {}, and nothing computes {}, which begins beside it", one.beside,
+                      one.name));
     for (const SourceText::Unpaired& one : text.unpaired_calls(at.file, at.line))
       add(found, at, one.line,
           fmt::format("is where {} is missing, beside {}", one.missing, one.present));

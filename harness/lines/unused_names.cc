@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include "harness/lines/line_tokens.h"
 
@@ -61,7 +62,96 @@ bool computes_something(const Tokens& tokens, std::size_t begin, std::size_t end
                      });
 }
 
+// "0.f", "-INFINITY", "{0.f, 0.f}": that a sum or a maximum begins with.
+bool is_beginning(const Tokens& tokens, std::size_t begin, std::size_t end) {
+  const auto is_zero = [](const Token& token) {
+    return token.kind == source::TokenKind::kNumber &&
+           token.text.find_first_not_of("0.fFuU") == token.text.npos;
+  };
+  bool minus = false, any = false;
+  for (std::size_t i = begin; i < end; ++i) {
+    const bool large = tokens[i].is_any({"INFINITY", "FLT_MAX"}) ||
+                       (minus && tokens[i].kind == source::TokenKind::kNumber);
+    if (!is_zero(tokens[i]) && !(minus && large) && !tokens[i].is_any({"-", "{", "}", ","}))
+      return false;
+    any = any || is_zero(tokens[i]) || large;
+    minus = tokens[i].is("-");
+  }
+  return any;
+}
+
+struct Changes {
+  std::size_t declared_by = 0;  // where the statement begins
+  bool begins = false, used = false, changed = false, handed_on = false;
+  bool by_itself = false;  // the first change takes what was there: "l = l * a + p;"
+  int line = 0;            // of that
+};
+
+// "&x", "f(x, y)": whether it may be changed there. What is an argument may be passed by reference.
+bool is_handed_on(const Tokens& tokens, std::size_t i, std::size_t behind) {
+  const Token &before = tokens[i - 1], &after = tokens[behind];
+  if (before.is("&") || before.is_any({"++", "--"}) || after.is_any({"++", "--"})) return true;
+  return before.is_any({"(", ","}) && after.is_any({")", ","});
+}
+
 }  // namespace
+
+std::vector<UnchangedName> unchanged_names(const Tokens& tokens, std::size_t begin,
+                                           std::size_t end) {
+  std::map<std::string_view, Changes> all;
+  for (std::size_t i = begin + 1; i + 1 < end; ++i) {
+    if (!tokens[i].is_identifier() || tokens[i - 1].is_any({".", "->", "::"})) continue;
+    Changes& of = all[tokens[i].text];
+    const std::size_t at = behind_subscripts(tokens, i + 1);
+    if (at >= end) continue;
+    const bool assigned = assigns_at(tokens, at, end);
+    const std::size_t behind = assigned ? end_of_expression(tokens, at + 1, end) : at;
+    const bool begins = tokens[at].is("=") && is_beginning(tokens, at + 1, behind);
+    const Token* const type = type_of_declaration(tokens, i, begin);
+    if (type != nullptr && !is_real_type(*type)) {
+      of.handed_on = true;  // another variable of this name, or an integer
+    } else if (type != nullptr) {
+      const std::size_t statement = statement_begin(tokens, i, begin);
+      if (of.declared_by != 0 || tokens[statement].is_any({"const", "constexpr"}))
+        of.handed_on = true;
+      of.declared_by = statement;
+      of.begins = begins;
+      if (!begins && assigned) of.changed = true;
+    } else if (assigned) {
+      of.begins = of.begins || begins;
+      if (!begins && !of.changed) {
+        of.line = tokens[i].line;
+        of.by_itself = !tokens[at].is("=") ||
+                       std::any_of(tokens.begin() + static_cast<std::ptrdiff_t>(at),
+                                   tokens.begin() + static_cast<std::ptrdiff_t>(behind),
+                                   [name = tokens[i].text](const Token& t) { return t.is(name); });
+      }
+      of.changed = of.changed || !begins;
+    } else {
+      of.used = true;
+      of.handed_on = of.handed_on || is_handed_on(tokens, i, at);
+    }
+  }
+  std::vector<UnchangedName> out;
+  for (const auto& [name, of] : all) {
+    if (of.declared_by == 0 || !of.begins || !of.used || of.changed || of.handed_on) continue;
+    // What is added up stands nearer to what is missing than what is only replaced.
+    const Changes* nearest = nullptr;
+    std::string_view beside;
+    for (const auto& [other, change] : all) {
+      if (change.declared_by != of.declared_by || !change.begins || change.line == 0) continue;
+      if (nearest != nullptr && std::pair(!nearest->by_itself, nearest->line) <=
+                                    std::pair(!change.by_itself, change.line))
+        continue;
+      nearest = &change;
+      beside = other;
+    }
+    if (nearest != nullptr) out.push_back({std::string(name), std::string(beside), nearest->line});
+  }
+  std::sort(out.begin(), out.end(),
+            [](const UnchangedName& a, const UnchangedName& b) { return a.line < b.line; });
+  return out;
+}
 
 std::vector<UnusedName> unused_names(const Tokens& tokens, std::size_t begin, std::size_t end) {
   std::map<std::string_view, Uses> all;

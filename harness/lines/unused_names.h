@@ -1,4 +1,4 @@
-// Variables that a function computes and then does nothing with.
+// Variables that a function computes and then does nothing with, and those that it uses and never computes.
 #pragma once
 
 #include <cstddef>
@@ -19,5 +19,16 @@ struct UnusedName {
 // declared: "const float alpha = exp(m - m_new);". By order of lines.
 std::vector<UnusedName> unused_names(const std::vector<source::Token>& tokens, std::size_t begin,
                                      std::size_t end);
+
+struct UnchangedName {
+  std::string name, beside;
+  int line = 0;  // the first that changes `beside`, which is declared in the same statement
+};
+
+// Of the same function: real numbers that begin with 0 or -inf, and nothing else is ever assigned to them, although they
+// are used: l of "float m = -INFINITY, l = 0;" where m alone is computed anew. Not what a function may change through
+// its address or a reference. By order of lines.
+std::vector<UnchangedName> unchanged_names(const std::vector<source::Token>& tokens,
+                                           std::size_t begin, std::size_t end);
 
 }  // namespace attn_diag::lines

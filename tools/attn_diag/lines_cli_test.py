@@ -106,6 +106,21 @@ COPIED = [("// Fills the cache", "__global__ void copied(float *to, const float 
           ("  cudaStreamSynchronize(stream);", "  copied<<<(n + 127) / 128, 128, 0, stream>>>(out, own_o, n);\n  cudaStreamSynchronize(stream);")]
 
 EDITS = {
+    "a sum that nothing is ever added to": (
+        "lock_merge", "--dtype fp32 --heads 1 --seqlen-q 3 --seqlen-k 65 --head-dim 32 --num-splits 4", "    l = l * fix + p;\n", "",
+        "acc = acc * fix + p", 1, False),
+    "an input that is not moved to its head": (
+        "cub_reductions", "--batch 2 --seqlen-q 3 --seqlen-k 150 --head-dim 48", "  v += (size_t)head * sk * dim;\n", "",
+        "k += (size_t)head * sk * dim;", 1, False),
+    "values of which what they are weighed with is not read": (
+        "streams_async", "--dtype fp32 --heads 3 --seqlen-q 3 --seqlen-k 33 --head-dim 20", "acc += p[row * sk + j] * v[",
+        "acc += v[", "acc += v[", 1, False),
+    "a factor of q with another sign": (
+        "half2_rows", "--batch 2 --seqlen-q 3 --seqlen-k 65 --head-dim 32", "__floats2half2_rn(0.125f, 0.125f)",
+        "__floats2half2_rn(-0.125f, -0.125f)", "__floats2half2_rn(-0.125f", 1, False),
+    "a scale of which two lines have a part": (
+        "half2_rows", "--batch 2 --seqlen-q 3 --seqlen-k 65 --head-dim 32", "__floats2half2_rn(0.125f, 0.125f)",
+        "__floats2half2_rn(0.25f, 0.25f)", "__floats2half2_rn(0.25f", 2, False),
     "weights that a kernel keeps, and does not divide": (
         "streams_async", "--dtype fp32 --heads 3 --seqlen-q 3 --seqlen-k 33 --head-dim 20", "__expf(p[row * sk + j] - m) / l;",
         "__expf(p[row * sk + j] - m);", "p[row * sk + j] = __expf(p[row * sk + j] - m);", 1, False),
@@ -640,6 +655,9 @@ EDITS = {
 
 # As EDITS, where attn-diag check finds something: it needs the instrumented build.
 CHECKED_EDITS = {
+    "a tile of which only the other is stored": (
+        "aligned_half", "--batch 2 --seqlen-q 3 --seqlen-k 33",
+        "            *(int4*)&sv[y][x] = in ? *(const int4*)&v[(base + y) * HEAD_DIM + x] : zero;\n", "", "*(int4*)&sk[y][x] = in", 1, False),
     "a shuffle whose mask names none but its own lane": (
         "warp_per_row", "--dtype fp32 --seqlen 40 --head-dim 32", "__shfl_xor_sync(kFull, x, offset)",
         "__shfl_xor_sync(__activemask(), x, offset)", "x += __shfl_xor_sync(__activemask(), x, offset)", 1, False),

@@ -452,6 +452,10 @@ class Scoring(unittest.TestCase):
         counts = score.tally([better, same, answered("unsure", *alone)])
         self.assertEqual([counts[key] for key in ("edits_asked", "repaired", "exact_first_alone", "exact_first_with_edits",
                                                   "exact_in_three_with_edits")], [2, 1, 0, 1, 2])
+        gone = [{**mutant, "line": 12, "first_line": 12, "last_line": 12, "beside": (11, 13)} for mutant in (better, same)]
+        counts = score.tally(gone)
+        self.assertEqual([counts[key] for key in ("exact_first_with_edits", "place_first_alone", "place_first_with_edits",
+                                                  "place_in_three_with_edits")], [0, 0, 1, 2])
 
     def test_lines_that_check_and_errors_name(self):
         scores = score.score(answered("none"))

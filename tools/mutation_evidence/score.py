@@ -114,7 +114,7 @@ def tally(mutants):
     if edited:
         counts["edits_asked"] = len(edited)
         counts["repaired"] = sum(s["repaired"] for s in edited)
-        for name in ("exact_first", "exact_in_three", "wrong"):
+        for name in ("exact_first", "exact_in_three", "place_first", "place_in_three", "wrong"):
             counts[f"{name}_alone"] = sum(COUNTS[name](s) for s in edited)
             counts[f"{name}_with_edits"] = sum(COUNTS[name](s["with_edits"]) for s in edited)
     return counts
