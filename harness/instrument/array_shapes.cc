@@ -9,6 +9,7 @@
 #include <llvm/IR/Operator.h>
 #include <llvm/IR/ValueSymbolTable.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -91,6 +92,12 @@ class Indexed {
       : x_report(report), x_dominators(dominators), x_layout(report.getModule()->getDataLayout()) {}
 
   bool tell() {
+    const Flat flat = allow_flat();
+    return flat == Flat::kNotReported || name_variable() || flat == Flat::kUpToEnd;
+  }
+
+ private:
+  bool name_variable() {
     const GetElementPtrInst* const step = indexing();
     if (step == nullptr) return false;
     const Way way = way_to(step->getPointerOperand());
@@ -111,7 +118,58 @@ class Indexed {
     return true;
   }
 
- private:
+  // "*(*tile + i)" and "tile[0][i]" go over the whole of `half tile[16][72]`, as kernels do, though C++ has it that they stay
+  // in their row: there what leaves the whole is reported alone, and of rows that nobody knows here nothing. What is
+  // accessed outside the variable is seen all the same, but for what lies between two arrays.
+  enum class Flat { kNot, kUpToEnd, kNotReported };
+  Flat allow_flat() {
+    const BasicBlock* const after = x_report.getParent()->getSingleSuccessor();
+    if (after == nullptr || x_report.arg_size() < 2) return Flat::kNot;
+    for (const Instruction& at : *after) {
+      const auto* const step = dyn_cast<GetElementPtrInst>(&at);
+      if (step == nullptr || step->getSourceElementType()->isArrayTy() ||
+          step->getNumIndices() != 1 ||
+          !is_same_index(step->getOperand(1), x_report.getArgOperand(1)))
+        continue;
+      return allow_up_to_end(way_to(step->getPointerOperand()), true);
+    }
+    const GetElementPtrInst* const step = indexing();
+    return step == nullptr || step->getSourceElementType()->getArrayElementType()->isArrayTy()
+               ? Flat::kNot
+               : allow_up_to_end(way_to(step->getPointerOperand()), false);
+  }
+
+  Flat allow_up_to_end(const Way& way, bool is_arithmetic) {
+    Type* type = nullptr;
+    if (const auto* local = dyn_cast<AllocaInst>(way.object)) type = local->getAllocatedType();
+    if (const auto* global = dyn_cast<GlobalVariable>(way.object)) type = global->getValueType();
+    // Behind a pointer, "half (*tile)[72]", there may be any number of rows.
+    const bool is_pointer =
+        type == nullptr &&
+        variable(way,
+                 way.steps.empty() ? x_report.getType() : way.steps.front()->getSourceElementType())
+                .second == nullptr;
+    const Shape shape = type == nullptr ? Shape() : shape_of(type, x_layout);
+    if (!is_pointer && shape.extents.size() < 2) return Flat::kNot;
+    const bool first_row = std::all_of(way.steps.begin(), way.steps.end(),
+                                       [](const auto* step) { return step->hasAllZeroIndices(); });
+    if (is_pointer || !first_row) {
+      if (is_arithmetic) x_report.eraseFromParent();
+      return is_arithmetic ? Flat::kNotReported : Flat::kNot;
+    }
+    std::uint64_t count = 1;
+    for (const std::uint64_t extent : shape.extents) count *= extent;
+    const BasicBlock* const before = x_report.getParent()->getSinglePredecessor();
+    const auto* const branch =
+        before == nullptr ? nullptr : dyn_cast<BranchInst>(before->getTerminator());
+    auto* const test = branch == nullptr || !branch->isConditional()
+                           ? nullptr
+                           : dyn_cast<ICmpInst>(branch->getCondition());
+    if (test == nullptr || !isa<ConstantInt>(test->getOperand(1))) return Flat::kNot;
+    test->setOperand(1, ConstantInt::get(test->getOperand(1)->getType(), count));
+    return Flat::kUpToEnd;
+  }
+
   // The address that is computed of the index, where control goes whether or not it is reported.
   const GetElementPtrInst* indexing() const {
     const BasicBlock* const after = x_report.getParent()->getSingleSuccessor();

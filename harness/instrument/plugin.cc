@@ -48,6 +48,14 @@ bool is_of_headers(const Function& function) {
          (file.find("torch") == file.npos || function.getInstructionCount() <= kSmall);
 }
 
+// Whether a report should name the lines that call it, as those of a helper that copies a tile, called by two lambdas: what is
+// not inlined has one caller for all. Of what is large, or called in many places, the optimiser knows better.
+bool is_small_helper(const Function& function) {
+  constexpr unsigned kSmall = 300, kMostCalls = 16;
+  return function.getInstructionCount() <= kSmall && !function.hasAddressTaken() &&
+         function.hasNUsesOrMore(1) && !function.hasNUsesOrMore(kMostCalls + 1);
+}
+
 // Before optimisation.
 struct MarkWatched : PassInfoMixin<MarkWatched> {
   static PreservedAnalyses run(Module& module, ModuleAnalysisManager&) {
@@ -58,7 +66,8 @@ struct MarkWatched : PassInfoMixin<MarkWatched> {
       if (!function.isDeclaration()) function.addFnAttr(Attribute::SanitizeThread);
       // Calls stay where lanes are together.
       if (!is_of_library(function)) function.setConvergent();
-      if (!function.isDeclaration() && is_of_headers(function) &&
+      if (!function.isDeclaration() &&
+          (is_of_headers(function) || (!is_of_library(function) && is_small_helper(function))) &&
           !function.hasFnAttribute(Attribute::NoInline) &&
           !function.hasFnAttribute(Attribute::OptimizeNone))
         function.addFnAttr(Attribute::AlwaysInline);

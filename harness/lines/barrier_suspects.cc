@@ -112,15 +112,21 @@ bool FindingSuspects::suspect_missing_barrier() {
 
 bool FindingSuspects::suspect_unpublished() {
   const host::CheckFinding* race = nullptr;
+  bool both_write = false;
   for (const host::CheckFinding* finding : x_errors) {
     if (finding->kind != host::CheckKind::kRace || !finding->has_other ||
-        finding->access.block == finding->other.block ||
-        finding->access.write == finding->other.write || finding->access.places.empty() ||
+        finding->access.block == finding->other.block || finding->access.places.empty() ||
         finding->other.places.empty())
       return false;
-    if (race == nullptr) race = finding;
+    if (finding->access.write == finding->other.write)
+      both_write = true;
+    else if (race == nullptr)
+      race = finding;
   }
-  if (race == nullptr) return false;
+  // "sum[i] = sum[i] * a + b;" of two blocks reads what the other writes, and they write both, at one line.
+  const auto line_of = [](const host::CheckAccess& access) { return access.places.front().line; };
+  if (race == nullptr || (both_write && line_of(race->access) != line_of(race->other)))
+    return false;
   const host::CheckAccess& write = race->access.write ? race->access : race->other;
   const host::CheckAccess& read = race->access.write ? race->other : race->access;
   const host::SourcePlace at = places_in_kernel(write, read).front();

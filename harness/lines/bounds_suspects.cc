@@ -395,6 +395,18 @@ void FindingSuspects::suggest_known_limit(std::uint32_t s, const Condition& loop
 
 void FindingSuspects::suspect_limits(const host::CheckAccess& access) {
   if (x_graph.whole_blocks) return;
+  // The loop over rows first: that over columns ends where a row does.
+  for (const std::uint32_t s : sites_of(access)) {
+    const std::vector<std::string> rows =
+        row_names(x_text.line(site(s).file, site(s).line), site(s).variable);
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      if (condition.loop && has_name(text_of(s, condition.at), rows) &&
+          is_plain_loop(text_of(s, condition.at), true) &&
+          std::none_of(condition.tests.begin(), condition.tests.end(), [&](const NamedLine& test) {
+            return test.line != condition.at.line && computes(text_of(s, test), test.name);
+          }))
+        suggest(s, condition.at, "goes to a row behind the last");
+  }
   for (const std::uint32_t s : sites_of(access))
     for (const Condition& condition : conditions_in(site(s).conditions)) {
       if (condition.loop && !is_plain_loop(text_of(s, condition.at), true))

@@ -714,6 +714,23 @@ std::vector<std::string> indexed_names(std::string_view line) {
   return out;
 }
 
+std::vector<std::string> row_names(std::string_view line, std::string_view array) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    if (!tokens[i].is(array) || !tokens[i + 1].is("[")) continue;
+    const std::size_t end = behind_bracket(tokens, i + 1);
+    for (std::size_t j = i + 2; j < end; ++j) {
+      if (!tokens[j].is("(")) continue;
+      const std::size_t behind = behind_bracket(tokens, j);
+      if (behind >= end || !tokens[behind].is("*")) continue;
+      for (std::size_t in = j + 1; in + 1 < behind; ++in)
+        if (tokens[in].is_identifier()) out.emplace_back(tokens[in].text);
+    }
+  }
+  return out;
+}
+
 std::string extents_of(std::string_view line, std::string_view array) {
   const std::vector<Token> tokens = tokens_of(line);
   std::string out;

@@ -86,6 +86,8 @@ std::vector<std::string> added_in_subscripts(std::string_view line);
 bool makes_pointer(std::string_view line, std::string_view variable);
 // The names that the line indexes: sK and m of "sK[i] * m[j]".
 std::vector<std::string> indexed_names(std::string_view line);
+// Of "v[(head * n + j) * width + d]" head, n and j: the sum that a width is multiplied by says which row it is.
+std::vector<std::string> row_names(std::string_view line, std::string_view array);
 // "[n][d+8]" of the array where a line names it first, without blanks.
 std::string extents_of(std::string_view line, std::string_view array);
 // Whether that subscript of the variable, from 0, adds a number or takes one away: 1 of "tile[s][j - 1]".

@@ -58,6 +58,7 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves, bool late_co
         finding.severity == host::Severity::kBenign && is_left_elsewhere(finding, report);
     // Else it is benign: it reaches an output.
     if (reads_absent_lane(finding) && finding.severity == host::Severity::kLatent && !any_error) {
+      if (finding.message.find("returned") != std::string::npos) suspect_divided_warp(finding);
       for (const host::SourcePlace& place : finding.access.places)
         suggest(place.file, place.function, place.line, 0, "", finding.message);
       if (x_out.what.empty() && x_out.suspects.size() > before) x_out.what = finding.message;
@@ -96,6 +97,7 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves, bool late_co
     if (is_one_past(*finding) && is_offset_there(*finding))
       suspect_access(finding->access, finding->element, finding->message);
     if (finding->kind == host::CheckKind::kUninitialisedRead) {
+      suspect_registers(*finding);
       suspect_never_stored(*finding);
       suspect_unset(*finding);
       for (const std::string& name : names_of(*finding))
@@ -134,6 +136,10 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves, bool late_co
       if (x_only_later_heads) suspect_makers(finding.access, finding.array);
       suspect_subscript(finding);
       suspect_makers(finding.access, finding.array);
+    }
+    if (finding.kind == host::CheckKind::kOutOfBounds) {
+      suspect_other_input(finding);
+      suspect_given_index(finding);
     }
     // Two threads store to one place: by an index that is too coarse.
     if (finding.has_other && finding.access.write && finding.other.write) {
@@ -203,6 +209,60 @@ void FindingSuspects::suspect_unset(const host::CheckFinding& read) {
   suggest(at.file, at.function, declared, 0, read.array,
           "declares it, and nothing stores to it before it is added to");
   suggest_stores_beside(at, read.array);
+}
+
+void FindingSuspects::suspect_divided_warp(const host::CheckFinding& shuffle) {
+  if (x_graph.whole_blocks || shuffle.access.places.empty()) return;
+  const host::SourcePlace& at = shuffle.access.places.back();
+  for (const int leaves : x_text.returns_above(at.file, at.line)) {
+    const std::vector<Statement> around = x_text.statements_around(at.file, leaves);
+    const int decides = around.empty() ? leaves : around.back().begin;
+    for (const std::string& name : variables_of(x_text.line(at.file, decides))) {
+      const int made = x_text.assigned_above(at.file, decides, name);
+      if (made != 0 && x_text.is_integer(at.file, made, name) &&
+          x_text.line(at.file, made).find("threadIdx") != std::string::npos)
+        suggest(at.file, at.function, made, 0, name, "decides which lanes of a warp return");
+    }
+    suggest(at.file, at.function, decides, 0, "", "lets lanes return that others want to read");
+  }
+}
+
+void FindingSuspects::suspect_other_input(const host::CheckFinding& access) {
+  const auto is_input = [](const std::string& name) {
+    return std::find(std::begin(kBuffers), std::end(kBuffers), name) != std::end(kBuffers);
+  };
+  if (x_graph.whole_blocks || access.space != "global" || !is_input(access.array)) return;
+  for (const std::uint32_t s : sites_of(access.access))
+    if (is_input(site(s).variable) && site(s).variable != access.array)
+      suggest_callers(s, fmt::format("hands on {} for {}", access.array, site(s).variable));
+}
+
+void FindingSuspects::suspect_given_index(const host::CheckFinding& access) {
+  if (x_graph.whole_blocks || access.access.places.empty()) return;
+  const host::SourcePlace& at = access.access.places.front();
+  const std::string array = access.element.substr(0, access.element.find('['));
+  const std::vector<std::string> names = subscript_names(x_text.line(at.file, at.line), array);
+  for (const SourceText::Lambda& lambda : x_text.lambdas_around(at.file, at.line)) {
+    if (std::none_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return has_name(name, lambda.parameters); }))
+      continue;
+    for (const int call : x_text.lines_that_name(at.file, at.line, lambda.name))
+      if (call > lambda.end && variables_of(x_text.line(at.file, call)).size() > 1)
+        suggest(at.file, at.function, call, 0, "",
+                fmt::format("gives {} the index that leaves {}", lambda.name, array));
+  }
+}
+
+void FindingSuspects::suspect_registers(const host::CheckFinding& read) {
+  if (x_graph.whole_blocks || read.space != "local" || read.array.empty()) return;
+  for (const host::SourcePlace& at : read.access.places) {
+    const std::vector<int> lines = x_text.lines_that_name(at.file, at.line, read.array);
+    const int declared = x_text.declared_above(at.file, at.line, read.array);
+    if (declared == 0 || !x_text.lines_that_store(at.file, read.array).empty()) continue;
+    for (const int line : lines)
+      if (declared < line && line < at.line)
+        suggest(at.file, at.function, line, 0, read.array, "names it before, and leaves this out");
+  }
 }
 
 void FindingSuspects::suspect_never_stored(const host::CheckFinding& read) {
@@ -620,6 +680,12 @@ void FindingSuspects::suspect_left_out(const host::CheckFinding& finding) {
   for (const std::uint32_t s : stores) suggest_late_loops(s);
   if (stores.empty()) suggest_stores_by_text(names_of(finding));
   suggest_what_keeps_from(stores);
+  // Blocks that take parts of the work in turn: "for (work = blockIdx.x; work < n; work += gridDim.x)".
+  for (const std::uint32_t s : stores)
+    for (const Condition& condition : conditions_in(site(s).conditions))
+      if (finding.space == "global" && condition.loop &&
+          text_of(s, condition.at).find("gridDim") != std::string::npos)
+        suggest(s, condition.at, "decides which parts are made and stored");
   for (const std::uint32_t s : stores) {
     suggest_range_of_store(s);
     std::vector<NamedLine> of_thread = variables_in(site(s).uses, ',');
@@ -672,6 +738,7 @@ void FindingSuspects::suggest_stores_by_text(const std::vector<std::string>& nam
   for (const std::string& name : names)
     for (const std::string& file : files)
       for (const int line : x_text.lines_that_store(file, name)) {
+        suggest_calls_of_lambda(file, line);
         suggest(file, "", line, 0, name, "stores to it");
         // "for (int i = thread; i < width / 8; i += threads)": of "i < n" n was made elsewhere.
         const std::vector<Statement> around = x_text.statements_around(file, line);
@@ -686,6 +753,16 @@ void FindingSuspects::suggest_stores_by_text(const std::vector<std::string>& nam
             if (const int made = x_text.assigned_above(file, loop->begin, limit); made != 0)
               suggest(file, "", made, 0, limit, why);
       }
+}
+
+void FindingSuspects::suggest_calls_of_lambda(const std::string& file, int line) {
+  for (const SourceText::Lambda& lambda : x_text.lambdas_around(file, line))
+    for (const int call : x_text.lines_that_name(file, line, lambda.name)) {
+      if (call <= lambda.end) continue;
+      const std::vector<Statement> around = x_text.statements_around(file, call);
+      if (!around.empty() && !around.back().loop)
+        suggest(file, "", around.back().begin, 0, "", "decides whether it is stored to");
+    }
 }
 
 void FindingSuspects::suspect_stores(const host::CheckFinding& finding) {

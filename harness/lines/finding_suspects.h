@@ -143,6 +143,16 @@ class FindingSuspects : public NumberSuspects {
   void suspect_guard(const host::CheckFinding& finding);
   // Where an array is declared to which the line that reads it adds, and nothing was stored before: "float sum[4];".
   void suspect_unset(const host::CheckFinding& read);
+  // Of an array of a thread's own that no line assigns to, as one of registers that assembly fills: the lines above that name it.
+  void suspect_registers(const host::CheckFinding& read);
+  // Where lanes return that a shuffle wants: what makes the condition of that by the lane, and the line that returns.
+  void suspect_divided_warp(const host::CheckFinding& shuffle);
+  // "if (tile + 1 < tiles) fetch(tile + 1);": what decides whether a lambda is called that the line is in.
+  void suggest_calls_of_lambda(const std::string& file, int line);
+  // Where an index that leaves its array is what a lambda is given: the calls that compute it.
+  void suspect_given_index(const host::CheckFinding& access);
+  // Where q is read by the name of k: the call that hands it on.
+  void suspect_other_input(const host::CheckFinding& access);
   // Where no line stores to an array at all: the function that is given it and does nothing with it, or the stores to what
   // is declared beside it.
   void suspect_never_stored(const host::CheckFinding& read);

@@ -591,6 +591,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       // Too large for what was subtracted: where was that made, if of no maximum?
       if (is_exponential(n) && a != 0 && a < n && node(a).value > 80) {
         suggest_minimum_of_scores();
+        suggest_helper_of_maximum(cause.site);
         const ValueSite& at = site(cause.site);
         const std::vector<NamedLine> uses = variables_in(at.uses, ',');
         const std::vector<std::string> names = subtracted_names(x_text.line(at.file, at.line));

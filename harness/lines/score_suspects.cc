@@ -638,6 +638,10 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
     if (of_others && op(n) != ValueOp::kProduct && !of_lanes)
       for (const std::uint32_t operand : {a, b})
         if (rescaled_with(n, operand)) suggest_node(n, why);
+    // What the line added up before, and several keys that lanes made relative to one maximum: that they share.
+    if (of_others && node(made_by(before)).site == node(n).site &&
+        node(made_by(before)).where == thread && keys(before == a ? b : a) > 1)
+      suggest_node(n, why);
     if (of_others)
       for (const std::uint32_t operand : {a, b}) suggest_maximum(operand);
   }

@@ -140,20 +140,32 @@ bool SourceText::has_barrier(const std::string& file, int after, int before, boo
   return false;
 }
 
+bool SourceText::tells_at(const std::vector<Token>& tokens, std::size_t i, int depth) const {
+  const bool member = i > 0 && tokens[i - 1].is_any({".", "->"}) && is_use(tokens, i);
+  if (tokens[i].kind == TokenKind::kString)
+    return has_part(tokens[i], "red.") || has_part(tokens[i], "atom.") ||
+           has_part(tokens[i], "st.release");
+  if (tokens[i].text.starts_with("atomic") ||
+      (member && (tokens[i].is("store") || has_part(tokens[i], "fetch_"))) ||
+      (member && tokens[i].is("sync") && has_part(tokens[i - 2], "grid")))
+    return true;
+  // "release(&lock);"
+  const std::vector<std::vector<Token>>* bodies =
+      depth > 0 && !member && is_use(tokens, i) ? bodies_of(tokens[i].text) : nullptr;
+  return bodies != nullptr &&
+         std::any_of(bodies->begin(), bodies->end(), [&](const std::vector<Token>& body) {
+           for (std::size_t at = 0; at < body.size(); ++at)
+             if (tells_at(body, at, depth - 1)) return true;
+           return false;
+         });
+}
+
 int SourceText::tells_other_blocks(const std::string& file, int number) {
+  note_bodies(file);
   const std::vector<Token>& tokens = file_of(file).tokens.tokens;
   const auto [first, last] = function_around(tokens, number);
-  for (std::size_t i = first; i < last; ++i) {
-    if (tokens[i].line <= number) continue;
-    const bool member = tokens[i - 1].is_any({".", "->"}) && is_use(tokens, i);
-    if (tokens[i].kind == TokenKind::kString
-            ? has_part(tokens[i], "red.") || has_part(tokens[i], "atom.") ||
-                  has_part(tokens[i], "st.release")
-            : tokens[i].text.starts_with("atomic") ||
-                  (member && (tokens[i].is("store") || has_part(tokens[i], "fetch_"))) ||
-                  (member && tokens[i].is("sync") && has_part(tokens[i - 2], "grid")))
-      return tokens[i].line;
-  }
+  for (std::size_t i = first; i < last; ++i)
+    if (tokens[i].line > number && tells_at(tokens, i, kDepth)) return tokens[i].line;
   return 0;
 }
 

@@ -477,6 +477,40 @@ std::vector<int> SourceText::lines_of_function(const std::string& file, std::str
   return {lines.begin(), lines.end()};
 }
 
+std::vector<SourceText::Lambda> SourceText::lambdas_around(const std::string& file, int number) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  std::vector<Lambda> out;
+  for (std::size_t i = 1; i + 2 < tokens.size() && tokens[i].line <= number; ++i) {
+    if (!tokens[i].is_identifier() || !tokens[i + 1].is("=") || !tokens[i + 2].is("[")) continue;
+    Lambda lambda{std::string(tokens[i].text), {}, 0};
+    std::size_t body = behind_bracket(tokens, i + 2);
+    if (body < tokens.size() && tokens[body].is("(")) {
+      const std::size_t open = body;
+      body = behind_bracket(tokens, open);
+      for (std::size_t in = open + 1; in + 1 <= body && in + 1 < tokens.size(); ++in)
+        if (tokens[in].is_identifier() && tokens[in + 1].is_any({",", ")"}))
+          lambda.parameters.emplace_back(tokens[in].text);
+    }
+    while (body < tokens.size() && !tokens[body].is_any({"{", ";"})) ++body;
+    if (body >= tokens.size() || !tokens[body].is("{")) continue;
+    const std::size_t end = behind_bracket(tokens, body) - 1;
+    if (end >= tokens.size() || tokens[end].line < number) continue;
+    lambda.end = tokens[end].line;
+    out.push_back(std::move(lambda));
+  }
+  return out;
+}
+
+std::vector<int> SourceText::lines_that_name(const std::string& file, int number,
+                                             std::string_view variable) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  const auto [begin, end] = function_around(tokens, number);
+  std::set<int> lines;
+  for (std::size_t i = begin; i < end; ++i)
+    if (tokens[i].is(variable) && !tokens[i - 1].is_any({".", "->"})) lines.insert(tokens[i].line);
+  return {lines.begin(), lines.end()};
+}
+
 std::vector<int> SourceText::ends_of_functions_that_ignore(const std::string& file,
                                                            std::string_view name) {
   const std::vector<Token>& tokens = file_of(file).tokens.tokens;

@@ -84,6 +84,15 @@ class SourceText {
   std::vector<int> ends_of_functions_that_ignore(const std::string& file, std::string_view name);
   // The lines of code within the body of a function of the file; none: it has no such function.
   std::vector<int> lines_of_function(const std::string& file, std::string_view name);
+  // "auto name = [&](int i) { ... };" around the line.
+  struct Lambda {
+    std::string name;
+    std::vector<std::string> parameters;
+    int end = 0;  // the line of its last brace
+  };
+  std::vector<Lambda> lambdas_around(const std::string& file, int line);
+  // Lines of the function around this one that name the variable.
+  std::vector<int> lines_that_name(const std::string& file, int line, std::string_view variable);
   // Lines with the "<<<" of a launch.
   std::vector<int> lines_that_launch(const std::string& file);
   // The nearest line up to this one that declares the variable as a fragment of wmma: "fragment<matrix_b, ...> b;"; 0: none.
@@ -130,6 +139,7 @@ class SourceText {
   void note_included(const std::string& by, const std::string& name);
   const std::vector<Tokens>* bodies_of(std::string_view name) const;  // null: not in these sources
   bool is_barrier_at(const Tokens& tokens, std::size_t i, int depth) const;
+  bool tells_at(const Tokens& tokens, std::size_t i, int depth) const;
   bool waits_at(const Tokens& tokens, std::size_t i, bool of_block) const;
   WaitsFor waits_for(const Tokens& tokens, std::size_t i, int depth) const;
 

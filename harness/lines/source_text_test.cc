@@ -685,6 +685,8 @@ TEST_CASE("what a function computes and does nothing with") {
   count = count + 1;
   o[0] = m;
   store(&count);
+  auto to = o + n * lane;
+  to[lane] = m;
 })";
   SourceText text;
   std::vector<std::pair<std::string, int>> found;
@@ -726,6 +728,56 @@ __global__ void g(const float* s, float* o) {
                      {"l", "acc", 8}, {"m", "acc", 8}, {"zero", "acc", 8}, {"high", "low", 9}});
   CHECK(text.never_computed(path.string(), 18).empty());
   std::filesystem::remove(path);
+}
+
+TEST_CASE("lambdas around a line, and who names them") {
+  const auto path = std::filesystem::temp_directory_path() / "attn_diag_lambdas_test.cu";
+  std::ofstream(path) << R"(__global__ void f(float* to, int n) {
+  auto fetch = [&](int tile, const int stage) {
+    auto inner = [=] { to[stage] = tile; };
+    inner();
+  };
+  fetch(0, 0);
+  if (n) fetch(n, 1);
+  p.fetch(n);
+}
+__global__ void g(int fetch) { fetch = 4; })";
+  SourceText text;
+  const auto around = text.lambdas_around(path.string(), 3);
+  REQUIRE(around.size() == 2);
+  CHECK(around[0].name == "fetch");
+  CHECK(around[0].parameters == std::vector<std::string>{"tile", "stage"});
+  CHECK(around[0].end == 5);
+  CHECK(around[1].name == "inner");
+  CHECK(around[1].parameters.empty());
+  CHECK(text.lambdas_around(path.string(), 6).empty());
+  CHECK(text.lines_that_name(path.string(), 3, "fetch") == std::vector{2, 6, 7});
+  CHECK(text.lines_that_name(path.string(), 30, "fetch").empty());
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("a helper that lets other blocks go on") {
+  const auto path = std::filesystem::temp_directory_path() / "attn_diag_release_test.cu";
+  std::ofstream(path) << R"(__device__ void release(int* lock) { atomicExch(lock, 0); }
+__device__ void nothing(int* lock) { lock[0] = 0; }
+__global__ void f(float* sum, int* lock) {
+  sum[0] = 1;
+  nothing(lock);
+  release(lock);
+})";
+  SourceText text;
+  CHECK(text.tells_other_blocks(path.string(), 4) == 6);
+  CHECK(text.tells_other_blocks(path.string(), 6) == 0);
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("names of a row within a subscript, and extents") {
+  CHECK(row_names("x += v[(bh * n + j0 + t) * kDim + i * 32 + lane];", "v") ==
+        std::vector<std::string>{"bh", "n", "j0", "t"});
+  CHECK(row_names("x += v[t * kDim + (i + 1)];", "v").empty());
+  CHECK(row_names("x += k[(t) * n] * v[t];", "v").empty());
+  CHECK(extents_of("__shared__ half a[4][n + 8], b[2];", "a") == "[4][n+8]");
+  CHECK(extents_of("__shared__ half a[4][n + 8], b;", "b").empty());
 }
 
 TEST_CASE("what does nothing, and is no loop that waits") {

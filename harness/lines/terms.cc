@@ -417,12 +417,20 @@ bool Terms::leaves_nothing(std::uint32_t n) const {
   }
 }
 
+namespace {
+
+// A number beside which no weight is anything: the 0 of a mask, or exp(-87) where a kernel lets no exponent be smaller.
+bool is_nothing(const Term& of, float x) {
+  return of.kind == TermKind::kNumber && std::fabs(x) < 1e-30F;
+}
+
+}  // namespace
+
 Term Terms::multiply(const Term& a, float x, const Term& b, float y, float result,
                      std::uint32_t node) {
   if (a.kind == TermKind::kNumber && b.kind == TermKind::kNumber) return Term{};
   // Nothing is left of it.
-  if ((a.kind == TermKind::kNumber && x == 0) || (b.kind == TermKind::kNumber && y == 0))
-    return Term{};
+  if (is_nothing(a, x) || is_nothing(b, y)) return Term{};
   const bool swap =
       a.kind == TermKind::kNumber ||
       (b.kind == TermKind::kWeight && b.column != kNone && a.kind == TermKind::kWeight) ||
@@ -504,8 +512,8 @@ Term Terms::multiply_ordered(const Term& a, float, const Term& b, float y, float
 
 Term Terms::add(const Term& a, float x, const Term& b, float y, std::uint32_t node) {
   if (a.kind == TermKind::kNumber && b.kind == TermKind::kNumber) return Term{};
-  if (a.kind == TermKind::kNumber && x == 0) return b;
-  if (b.kind == TermKind::kNumber && y == 0) return a;
+  if (is_nothing(a, x)) return b;
+  if (is_nothing(b, y)) return a;
   if (a.kind == TermKind::kNumber) return add(b, y, a, x, node);
   Term out = a;
   switch (a.kind) {
@@ -601,7 +609,7 @@ Term Terms::subtract(const Term& a, float x, const Term& b, float y, float, std:
 Term Terms::divide(const Term& a, float x, const Term& b, float y, float result,
                    std::uint32_t node) {
   if (a.kind == TermKind::kNumber && b.kind == TermKind::kNumber) return Term{};
-  if (a.kind == TermKind::kNumber && x == 0) return Term{};
+  if (is_nothing(a, x)) return Term{};
   if (b.kind == TermKind::kNumber) {
     const Term number;
     return multiply(a, x, number, 1 / y, result, node);

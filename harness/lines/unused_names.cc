@@ -14,7 +14,7 @@ using source::Token;
 using Tokens = std::vector<Token>;
 
 struct Uses {
-  bool declared = false, used = false;
+  bool declared = false, used = false, is_pointer = false;
   int line = 0;
   std::size_t own_until = 0;  // within an assignment to it
 };
@@ -162,7 +162,10 @@ std::vector<UnusedName> unused_names(const Tokens& tokens, std::size_t begin, st
     const std::size_t at = behind_subscripts(tokens, i + 1);
     const bool assigned = assigns_at(tokens, at, end);
     const std::size_t behind = assigned ? end_of_expression(tokens, at + 1, end) : at;
+    // "auto to = o + row; to[i] = x;": a pointer, by which something else is stored.
+    if (at > i + 1) uses.used = uses.used || uses.is_pointer;
     if (const Token* const type = type_of_declaration(tokens, i, begin)) {
+      uses.is_pointer = type->is("auto") && assigned;
       if (!assigned && (at >= end || !tokens[at].is_any({";", ","}))) uses.used = true;
       uses.declared = true;
       if (assigned && is_real_type(*type) && computes_something(tokens, at + 1, behind))

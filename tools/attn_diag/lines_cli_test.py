@@ -106,6 +106,12 @@ COPIED = [("// Fills the cache", "__global__ void copied(float *to, const float 
           ("  cudaStreamSynchronize(stream);", "  copied<<<(n + 127) / 128, 128, 0, stream>>>(out, own_o, n);\n  cudaStreamSynchronize(stream);")]
 
 EDITS = {
+    "a sum of earlier steps as it is, beside what lanes scan": (
+        "coalesced_groups", "--seqlen 40 --head-dim 32", "l = l * alpha + warp.shfl(sums, 31);", "l = l + warp.shfl(sums, 31);", "l = l + warp", 1, False),
+    "a maximum that a helper takes of the wrong lane": (
+        "warp_per_row", "--dtype fp32 --heads 4 --kv-heads 2 --seqlen-q 33 --seqlen-k 65 --head-dim 64 --mask causal:top_left",
+        "x = fmaxf(x, __shfl_down_sync(kFull, x, offset));\n  return __shfl_sync(kFull, x, 0);",
+        "x = fmaxf(x, __shfl_down_sync(kFull, x, offset));\n  return __shfl_sync(kFull, x, 1);", "return __shfl_sync(kFull, x, 1);", 2, False),
     "a sum that nothing is ever added to": (
         "lock_merge", "--dtype fp32 --heads 1 --seqlen-q 3 --seqlen-k 65 --head-dim 32 --num-splits 4", "    l = l * fix + p;\n", "",
         "acc = acc * fix + p", 1, False),
@@ -655,6 +661,28 @@ EDITS = {
 
 # As EDITS, where attn-diag check finds something: it needs the instrumented build.
 CHECKED_EDITS = {
+    "a loop over work that ends before all of it": (
+        "grid_sync", "--dtype fp32 --batch 2 --heads 1 --seqlen 17 --head-dim 32 --num-splits 5", "work < rows * splits;", "work < rows;",
+        "work < rows;", 2, False),
+    "a register that assembly is not given": (
+        "mma_flash2", "--seqlen 40", "LDMATRIX_X4(qf[kk][0], qf[kk][1],", "LDMATRIX_X4(qf[kk][1], qf[kk][1],", "LDMATRIX_X4(qf[kk][1]", 1, False),
+    "a loop over rows without the last one's guard": (
+        "torch_extension", "--seqlen 40 --head-dim 32", "t < kKeys && j0 + t < last; ++t) {\n      const float pt", "t < kKeys; ++t) {\n      const float pt",
+        "t < kKeys; ++t)", 2, False),
+    "a row of each lane, by which lanes return": (
+        "torch_extension", "--seqlen 40 --head-dim 32", "row = blockIdx.x * kRows + threadIdx.y,", "row = blockIdx.x * kRows + threadIdx.x,",
+        "row = blockIdx.x * kRows + threadIdx.x,", 1, False),
+    "a lambda that is called for the last tile alone": (
+        "pipeline_primitives", "--dtype fp32 --seqlen 40 --head-dim 32", "if (tile + 1 < tiles) fetch(tile + 1);", "if (!(tile + 1 < tiles)) fetch(tile + 1);",
+        "if (!(tile + 1 < tiles)) fetch", 1, False),
+    "q where a helper wants k": (
+        "warp_slices", "--dtype fp32 --seqlen-q 3 --seqlen-k 65 --head-dim 32 --mask causal:top_left", "::row(q + at * D, k + kv,", "::row(k + kv, q + at * D,",
+        "::row(k + kv", 1, False),
+    "a stage that a lambda is given": (
+        "cp_async_ring", "--seqlen 40", "issue_tile(tile + 1, (tile + 1) & 1);", "issue_tile((tile + 1) & 1, tile + 1);", "issue_tile((tile + 1)", 2, False),
+    "a helper that frees a lock too early": (
+        "lock_merge", "--dtype fp32 --heads 1 --seqlen-q 3 --seqlen-k 65 --head-dim 32 --num-splits 4",
+        "  __threadfence();\n  __syncthreads();\n  if (lane == 0) release(", "  __threadfence();\n  if (lane == 0) release(", "release(&locks[row]);", 1, False),
     "a tile of which only the other is stored": (
         "aligned_half", "--batch 2 --seqlen-q 3 --seqlen-k 33",
         "            *(int4*)&sv[y][x] = in ? *(const int4*)&v[(base + y) * HEAD_DIM + x] : zero;\n", "", "*(int4*)&sk[y][x] = in", 1, False),

@@ -41,6 +41,14 @@ __global__ void past_kernel(Wrong wrong, int* out, int one) {
     int* const all = &g_table[0][0];
     if (wrong == Wrong::kRowPast) all[4 * 8 * one] = 1;
     if (wrong == Wrong::kInnerIndex) sRows[3 * one][33 * one] = 1;
+    if (wrong == Wrong::kFlatIndex) {
+      *(*sRows + 989 * one) = 1;
+      *(sRows[3 * one] + 40 * one) = 1;
+      sRows[0][989 * one] = 1;
+      (*sRows)[40 * one] = 1;
+    }
+    if (wrong == Wrong::kFlatPast) *(*sRows + 991 * one) = 1;
+    if (wrong == Wrong::kFlatRowPast) sRows[0][990 * one] = 1;
     if (wrong == Wrong::kIndexBefore) sRows[-one][2] = 1;
     if (wrong == Wrong::kOuterIndex) sRows[30 * one][0] = 1;
     if (wrong == Wrong::kMemberIndex) sMember.of[4 * one] = 1;
@@ -50,6 +58,7 @@ __global__ void past_kernel(Wrong wrong, int* out, int one) {
 
 __attribute__((noinline)) int by_reference(int (&row)[8], int i) { return row[i]; }
 __attribute__((noinline)) int by_pointer(int (*rows)[8], int i) { return rows[i][8 * i]; }
+__attribute__((noinline)) int by_flat_pointer(int (*rows)[8], int i) { return *(*rows + i); }
 
 __global__ void local_kernel(Wrong wrong, int* out, int one) {
   int rSums[4][8];
@@ -60,6 +69,8 @@ __global__ void local_kernel(Wrong wrong, int* out, int one) {
   int* const all = &rSums[0][0];
   int found = all[10 * one];
   if (wrong == Wrong::kLocalIndex) found += rSums[2 * one][8 * one];
+  if (wrong == Wrong::kFlatPointer) found += by_flat_pointer(rSums, 31 * one);
+  if (wrong == Wrong::kLocalFlat) found += *(*rSums + 31 * one) + *(rSums[one] + 9 * one);
   if (wrong == Wrong::kReferenceIndex) found += by_reference(rSums[one], 8 * one);
   if (wrong == Wrong::kPointerIndex) found += by_pointer(rSums, one);
   if (wrong == Wrong::kLocalPointer) found += all[32 * one];

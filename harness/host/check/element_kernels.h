@@ -13,8 +13,13 @@ enum class Wrong {
   kInnerIndex,      // sRows[3][33]
   kIndexBefore,     // sRows[-1][2]
   kOuterIndex,      // sRows[30][0]
+  kFlatIndex,  // *(*sRows + 989), *(sRows[3] + 40), sRows[0][989]: the last there is, or of another row
+  kFlatPast,        // *(*sRows + 991)
+  kFlatRowPast,     // sRows[0][990]
   kMemberIndex,     // an array within a struct
   kLocalIndex,      // int rSums[4][8]: rSums[2][8]
+  kFlatPointer,     // of a parameter int (*rows)[8]: *(*rows + 31)
+  kLocalFlat,       // *(*rSums + 31), *(rSums[1] + 9)
   kSecondOfName,    // ... in the second variable of the function called rSame
   kReferenceIndex,  // of a parameter int (&row)[8]
   kPointerIndex,    // of a parameter int (*rows)[8]

@@ -67,6 +67,16 @@ TEST_CASE("an index past the end of an array is one of a variable") {
         "sRows[30][33]");
 }
 
+TEST_CASE("kernels go over all rows of an array by one index") {
+  CHECK(all_found(Wrong::kFlatIndex).empty());
+  CHECK(all_found(Wrong::kLocalFlat).empty());
+  CHECK(
+      found(Wrong::kFlatPast).message.starts_with("index 991 is past the end of an array of type"));
+  CHECK(found(Wrong::kFlatRowPast).message ==
+        "index 990 is past the end of an array of type 'int[33]' within sRows");
+  CHECK(all_found(Wrong::kFlatPointer).empty());
+}
+
 TEST_CASE("an index below 0 is not said to be past the end") {
   CHECK(found(Wrong::kIndexBefore).message ==
         "index -1 is before the beginning of an array of type 'int[30][33]': sRows[-1], declared "
