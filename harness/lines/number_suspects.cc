@@ -97,6 +97,12 @@ void NumberSuspects::suggest_pair(std::uint32_t at, std::uint32_t a, std::uint32
   // Of inline assembly in a helper its own line comes last.
   const bool in_helper =
       op(at) == ValueOp::kProduct && !x_graph.whole_blocks && !site(node(at).site).callers.empty();
+  const Shift shift = shift_of(at, ill);
+  if (ill == Ill::kHeads && !x_graph.whole_blocks && fits(a) != fits(b))
+    suggest_base_of(fits(a) ? b : a, makes);
+  if (shift == Shift::kOfBlock) suggest_base_of(stray == Strays::kLeft ? a : b, makes);
+  if (shift == Shift::kOfThreads && op(at) == ValueOp::kProduct && stray == Strays::kNothing)
+    for (const std::uint32_t operand : {b, a}) suggest_lanes_before_loops(operand, makes);
   if (op(at) == ValueOp::kProduct && stray != Strays::kNothing) {
     if (is_wrong_from_the_first(at)) suggest_lanes_before_loops(strayed, makes);
     // Who loads registers, then who takes them: in another order, perhaps.
@@ -164,6 +170,26 @@ bool NumberSuspects::is_wrong_from_the_first(std::uint32_t at) const {
         is_same_line(node(n).site, node(at).site))
       return x_terms[n].kind == TermKind::kIll;
   return false;
+}
+
+void NumberSuspects::suggest_base_of(std::uint32_t operand, const std::string& why) {
+  // By which its own thread took it.
+  std::uint32_t load = operand;
+  for (int steps = 0; steps < 64 && load != 0 && !is_load(load) && !node(load).is_input(); ++steps)
+    load = first_operand(load, TermKind::kElement);
+  const std::uint32_t s = node(load).site;
+  if (s == 0) return;
+  std::vector<NamedLine> bases = variables_in(site(s).uses, ',');
+  std::erase_if(bases, [&](const NamedLine& use) {
+    const std::vector<Statement> around = x_text.statements_around(file_of(s, use), use.line);
+    return use.sources.empty() || comes_of(use, "t") || is_loop(text_of(s, use)) ||
+           std::any_of(around.begin(), around.end(), [](const Statement& one) { return one.loop; });
+  });
+  // The pointer before what it is made of.
+  std::stable_partition(bases.begin(), bases.end(), [&](const NamedLine& use) {
+    return makes_pointer(text_of(s, use), use.name);
+  });
+  suggest_computed(s, bases, why);
 }
 
 void NumberSuspects::suggest_lanes_before_loops(std::uint32_t operand, const std::string& why) {

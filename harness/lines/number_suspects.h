@@ -62,6 +62,12 @@ class NumberSuspects : public Suspects {
   void suggest_heads_of_load(std::uint32_t loader, std::uint32_t row);
   // Whether the first product that the thread makes there is wrong as well, when loops add nothing yet.
   bool is_wrong_from_the_first(std::uint32_t at) const;
+  // By how many keys, or columns, the two operands of a line are apart, as far as that is the same in every step that a
+  // thread takes: what loops add is right then.
+  enum class Shift { kNone, kOfSteps, kOfThreads, kOfBlock };  // what it depends on
+  Shift shift_of(std::uint32_t at, Ill ill) const;
+  // What is computed of the block's index alone, before any loop, for the place of a load.
+  void suggest_base_of(std::uint32_t operand, const std::string& why);
   // A load, and what makes its address beside it, in the same step of a loop.
   void suggest_with_own_address(std::uint32_t load, const std::string& why);
   // Where two elements of different columns were loaded before, by places that the threads made: those.

@@ -149,6 +149,56 @@ NumberSuspects::Strays NumberSuspects::strays(std::uint32_t at, Ill ill) const {
   return left_goes_up ? Strays::kRight : Strays::kLeft;
 }
 
+NumberSuspects::Shift NumberSuspects::shift_of(std::uint32_t at, Ill ill) const {
+  if (x_graph.whole_blocks || (ill != Ill::kKeys && ill != Ill::kColumns)) return Shift::kNone;
+  using Shifts = std::vector<int>;
+  constexpr std::size_t kFew = 16;
+  const auto add = [&](std::uint32_t a, std::uint32_t b, Shifts& out) {
+    const Term &left = x_terms[a], &right = x_terms[b];
+    if (ill == Ill::kColumns) {
+      if (left.kind != TermKind::kElement || right.kind != TermKind::kElement) return false;
+      out.push_back(static_cast<int>(right.column) - static_cast<int>(left.column));
+      return true;
+    }
+    const std::optional<unsigned> of_left = only_key_of(left), of_right = only_key_of(right);
+    if (!of_left || !of_right) return false;
+    out.push_back(static_cast<int>(*of_right) - static_cast<int>(*of_left));
+    return true;
+  };
+  std::map<std::uint32_t, Shifts> of_thread;
+  std::set<std::uint32_t> in_steps;  // threads that take more than one
+  bool any = false;
+  std::size_t told = 0;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
+    if (op(n) != op(at) || !is_same_line(node(n).site, node(at).site)) continue;
+    Shifts shifts;
+    bool known = true;
+    if (op(n) == ValueOp::kProduct) {
+      for (const auto& [a, b] : x_graph.pairs_of(node(n))) known = known && add(a, b, shifts);
+    } else {
+      known = add(node(n).operand[0], node(n).operand[1], shifts);
+    }
+    // What is no element, as a weight of a row behind the last, says nothing.
+    if (!known || shifts.empty()) continue;
+    ++told;
+    any = any || std::any_of(shifts.begin(), shifts.end(), [](int shift) { return shift != 0; });
+    const auto [found, is_new] = of_thread.try_emplace(node(n).where, shifts);
+    if (!is_new && found->second != shifts) return Shift::kOfSteps;
+    if (!is_new) in_steps.insert(node(n).where);
+  }
+  if (!any || in_steps.empty() || told < kFew) return Shift::kNone;
+  std::map<std::uint32_t, Shifts> of_block;
+  for (const auto& [where, shifts] : of_thread)
+    if (const auto [found, is_new] = of_block.try_emplace(where >> 10, shifts);
+        !is_new && found->second != shifts)
+      return Shift::kOfThreads;
+  // One that is split among lanes, as a product of matrices, is apart in itself.
+  const Shifts& first = of_block.begin()->second;
+  return std::any_of(first.begin(), first.end(), [&](int shift) { return shift != first.front(); })
+             ? Shift::kOfThreads
+             : Shift::kOfBlock;
+}
+
 bool NumberSuspects::fits_mostly(std::uint32_t at, Ill ill) const {
   if (x_graph.whole_blocks || op(at) == ValueOp::kProduct) return false;
   std::size_t fitting = 0, count = 0;

@@ -246,7 +246,7 @@ class Suspects : public Walk {
   }
   // Whether blocks of another head use the same memory next: that is no fault of theirs.
   bool is_of_next_head(const host::ReplacedValue& one) const {
-    if (x_graph.whole_blocks || one.by == 0 ||
+    if (x_graph.whole_blocks || is_same_line(one.site, node(one.node).site) || one.by == 0 ||
         node(one.node).where >> 10 == node(one.by).where >> 10)
       return false;
     const Term &was = x_terms[one.node], &is = x_terms[one.by];

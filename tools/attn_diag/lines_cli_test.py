@@ -115,6 +115,12 @@ EDITS = {
     "a sum that nothing is ever added to": (
         "lock_merge", "--dtype fp32 --heads 1 --seqlen-q 3 --seqlen-k 65 --head-dim 32 --num-splits 4", "    l = l * fix + p;\n", "",
         "acc = acc * fix + p", 1, False),
+    "a base that is as many keys off for all of a head": (
+        "fp8_kv", "--dtype bf16 --seqlen 40 --head-dim 32", *several(
+            "fp8_kv/fp8_cache.cu",
+            ("  const size_t head = (size_t)blockIdx.y * n;\n",
+             "  const size_t head = (size_t)blockIdx.y * n;\n  const size_t head_v = (size_t)blockIdx.y * (n - 3);\n"),
+            ("v_cache + (head + j) * kDim", "v_cache + (head_v + j) * kDim")), "head_v = (size_t)blockIdx.y * (n - 3)", 1, False),
     "an input that is not moved to its head": (
         "cub_reductions", "--batch 2 --seqlen-q 3 --seqlen-k 150 --head-dim 48", "  v += (size_t)head * sk * dim;\n", "",
         "k += (size_t)head * sk * dim;", 1, False),
@@ -226,7 +232,7 @@ EDITS = {
     "a sum that nothing is added to": ("cooperative_tiles", "--dtype fp32 --seqlen 40 --head-dim 32",
         "      for (int i = 0; i < kSlice; ++i) acc[i] = acc[i] * alpha + p * sV[j][tile.thread_rank() * kSlice + i];\n", "", "m = m_new;", 1, False),
     "a sum of a split that nothing is added to": ("last_block_reduce", "--dtype fp32 --seqlen 40 --head-dim 32",
-        "    l = l * alpha + p;\n", "", "p = __expf(s - m_new);", 1, False),
+        "    l = l * alpha + p;\n", "", "acc = acc * alpha + p", 1, False),
     "a sum that nothing is added to, by helpers": ("ex2_registers", "--seqlen 40 --head-dim 32",
         "    l = l * alpha + p0 + p1;\n", "", "p1 = ex2(s1 - m_new);", 1, False),
     "a tile that is loaded again": ("cuda_pipeline", "--dtype fp32 --seqlen 40 --head-dim 32",
