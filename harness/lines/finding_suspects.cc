@@ -738,21 +738,25 @@ void FindingSuspects::suggest_stores_by_text(const std::vector<std::string>& nam
   for (const std::string& name : names)
     for (const std::string& file : files)
       for (const int line : x_text.lines_that_store(file, name)) {
-        suggest_calls_of_lambda(file, line);
         suggest(file, "", line, 0, name, "stores to it");
-        // "for (int i = thread; i < width / 8; i += threads)": of "i < n" n was made elsewhere.
-        const std::vector<Statement> around = x_text.statements_around(file, line);
-        const auto loop = std::find_if(around.rbegin(), around.rend(),
-                                       [](const Statement& one) { return one.loop; });
-        if (loop == around.rend()) continue;
-        const std::string why = "decides how much of it is stored";
-        if (!is_plain_loop(x_text.line(file, loop->begin), true))
-          suggest(file, "", loop->begin, 0, name, why);
-        else
-          for (const std::string& limit : loop_limits(x_text.line(file, loop->begin)))
-            if (const int made = x_text.assigned_above(file, loop->begin, limit); made != 0)
-              suggest(file, "", made, 0, limit, why);
+        suggest_loop_of_store(file, line, name);
+        suggest_calls_of_lambda(file, line);
       }
+}
+
+void FindingSuspects::suggest_loop_of_store(const std::string& file, int line,
+                                            const std::string& name) {
+  // "for (int i = thread; i < width / 8; i += threads)": of "i < n" n was made elsewhere.
+  const std::vector<Statement> around = x_text.statements_around(file, line);
+  const auto loop = std::find_if(around.rbegin(), around.rend(),
+                                 [](const Statement& one) { return one.loop; });
+  if (loop == around.rend()) return;
+  const std::string why = "decides how much of it is stored";
+  if (!is_plain_loop(x_text.line(file, loop->begin), true))
+    return suggest(file, "", loop->begin, 0, name, why);
+  for (const std::string& limit : loop_limits(x_text.line(file, loop->begin)))
+    if (const int made = x_text.assigned_above(file, loop->begin, limit); made != 0)
+      suggest(file, "", made, 0, limit, why);
 }
 
 void FindingSuspects::suggest_calls_of_lambda(const std::string& file, int line) {

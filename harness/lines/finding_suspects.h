@@ -147,6 +147,8 @@ class FindingSuspects : public NumberSuspects {
   void suspect_registers(const host::CheckFinding& read);
   // Where lanes return that a shuffle wants: what makes the condition of that by the lane, and the line that returns.
   void suspect_divided_warp(const host::CheckFinding& shuffle);
+  // What says how far the loop goes that a store is in.
+  void suggest_loop_of_store(const std::string& file, int line, const std::string& name);
   // "if (tile + 1 < tiles) fetch(tile + 1);": what decides whether a lambda is called that the line is in.
   void suggest_calls_of_lambda(const std::string& file, int line);
   // Where an index that leaves its array is what a lambda is given: the calls that compute it.

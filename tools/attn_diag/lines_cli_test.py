@@ -680,7 +680,7 @@ CHECKED_EDITS = {
         "row = blockIdx.x * kRows + threadIdx.x,", 1, False),
     "a lambda that is called for the last tile alone": (
         "pipeline_primitives", "--dtype fp32 --seqlen 40 --head-dim 32", "if (tile + 1 < tiles) fetch(tile + 1);", "if (!(tile + 1 < tiles)) fetch(tile + 1);",
-        "if (!(tile + 1 < tiles)) fetch", 1, False),
+        "if (!(tile + 1 < tiles)) fetch", 3, False),
     "q where a helper wants k": (
         "warp_slices", "--dtype fp32 --seqlen-q 3 --seqlen-k 65 --head-dim 32 --mask causal:top_left", "::row(q + at * D, k + kv,", "::row(k + kv, q + at * D,",
         "::row(k + kv", 1, False),
