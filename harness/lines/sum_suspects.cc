@@ -20,7 +20,7 @@ void SumSuspects::suspect(const std::vector<Cause>& list) {
   const std::string never_kept = suggest_never_kept();
   suspect_cause(list);
   // Who looks at one line that is right wants to know where to look next.
-  if (!sure() && !x_out.suspects.empty()) suggest_way_to(list.front().node, 3);
+  if (!sure() && !lost() && !x_out.suspects.empty()) suggest_way_to(list.front().node, 3);
   x_out.what += never_kept;
   if (!x_graph.remarks.empty()) x_out.what += "; " + x_graph.remarks.front().text;
 }
