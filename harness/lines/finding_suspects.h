@@ -39,6 +39,8 @@ class FindingSuspects : public NumberSuspects {
   bool suspect(host::CheckReport report, bool moves = false, bool late_copies = false);
 
  private:
+  static bool same_file(const std::string& a,
+                        const std::string& b);  // by name, in whichever folder
   // By the names that the watch build has for them: "./tile.cuh" is what a compiler in another folder called it.
   void name_files(std::vector<host::SourcePlace>& places) const;
   std::string known_file(const std::string& file) const;
