@@ -180,6 +180,12 @@ void SumSuspects::suspect_missing(const Cause& cause) {
   const Way before = way_of(cause.row, key);
   if (before.weight != 0 && before.times_v == 0 && !loads_all(2, cause.row)) {
     suggest_what_never_took(before.weight);
+    // Of products of matrices that go on from tile to tile, and end before these keys.
+    if (const auto other = way_of_another(cause.row, cause.keys);
+        other && other->times_v != 0 && op(other->times_v) == ValueOp::kProduct &&
+        lacks_last_keys(2, cause.row))
+      suggest_loops(node(other->times_v).site, cause.keys, false, true,
+                    "decides which keys take part");
     suggest_loaders(2, lacks_text(2, cause.row));
     if (x_graph.whole_blocks && x_loaders[2].empty()) suggest_unused_loads("loads nothing");
   }

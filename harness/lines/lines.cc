@@ -206,10 +206,16 @@ bool is_right_with_early_copies(Experiment experiment,
   }
 }
 
-// What the checker finds, before what numbers tell. Empty: it was asked; else why it could not be.
-std::string put_findings(const Experiment& experiment, const lines::Terms& terms,
-                         const std::vector<OutputElement>& elements, bool moves,
-                         const CheckResult* checked, LineDivergence& out) {
+struct Asked {
+  std::string why_not;  // empty: the checker was asked
+  // All that is wrong by itself is shared memory that is read and nobody has written.
+  bool only_unwritten = false;
+};
+
+// What the checker finds, before what numbers tell.
+Asked put_findings(const Experiment& experiment, const lines::Terms& terms,
+                   const std::vector<OutputElement>& elements, bool moves,
+                   const CheckResult* checked, LineDivergence& out) {
   try {
     std::optional<CheckResult> check;
     if (checked == nullptr) checked = &check.emplace(check_kernel(experiment, {}));
@@ -220,10 +226,32 @@ std::string put_findings(const Experiment& experiment, const lines::Terms& terms
         !out.suspects.empty() && std::any_of(findings.begin(), findings.end(), [](const auto& one) {
           return one.severity != host::Severity::kBenign && is_of_order(one.kind);
         });
-    return "";
+    return {"", std::all_of(findings.begin(), findings.end(), [](const auto& one) {
+              return one.severity == host::Severity::kBenign ||
+                     (one.kind == host::CheckKind::kUninitialisedRead && one.space == "shared");
+            })};
   } catch (const Error& e) {
-    return e.what();
+    return {e.what(), false};
   }
+}
+
+// Of numbers that do not belong together, beside a tile of which a part was never written: an address that is wrong
+// reads both. What numbers tell comes first then, and what the checker finds behind it.
+void put_numbers_first(const lines::Terms& terms, const std::vector<OutputElement>& elements,
+                       const std::vector<LineSuspect>& of_check, const std::string& finding,
+                       LineDivergence& out) {
+  LineDivergence alone;  // as if nothing had been found
+  explain(terms, elements, alone);
+  out.suspects = std::move(alone.suspects);
+  for (const LineSuspect& one : of_check)
+    if (std::none_of(out.suspects.begin(), out.suspects.end(), [&](const LineSuspect& other) {
+          return other.place.file == one.place.file && other.place.line == one.place.line;
+        }))
+      out.suspects.push_back(one);
+  out.what = alone.what + "; attn-diag check finds: " + finding;
+  out.where = std::move(alone.where);
+  out.answer = LineAnswer::kUnsure;
+  out.reason = "what attn-diag check finds may follow from it, or it from that";
 }
 
 // Memory that began as NaN and holds a number was stored, by code that does not tell. Whether any of it is wrong.
@@ -339,7 +367,7 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
   LineDivergence out;
   out.numbers = static_cast<std::int64_t>(run.graph.nodes.size()) - 1;
   // An access that is wrong by itself is a fault, whatever else is.
-  std::string unchecked;
+  Asked asked;
   const bool any_wrong = std::any_of(elements.begin(), elements.end(),
                                      [](const OutputElement& element) { return element.wrong; });
   const bool untold = experiment.run.fill[GivenMemory::kOutput] == MemoryFill::kNaN &&
@@ -347,8 +375,7 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
   // What was judged is wrong, and what was watched is not.
   const bool came_out_right = by == LinesBy::kNumbers && !any_wrong;
   const bool moves = by == LinesBy::kChecker || came_out_right;
-  if (moves || any_wrong)
-    unchecked = put_findings(experiment, terms, elements, moves, checked, out);
+  if (moves || any_wrong) asked = put_findings(experiment, terms, elements, moves, checked, out);
   const bool ended = out.suspects.empty() && survey.illegal;
   if (ended) {
     const std::int64_t numbers = out.numbers;
@@ -357,9 +384,13 @@ LineDivergence lines::trace_lines(const WatchBuild& build, const Experiment& giv
   }
   const bool found = !out.suspects.empty();
   const std::string finding = out.what, why = out.reason;
+  const std::vector<LineSuspect> of_check = out.suspects;
   explain(terms, elements, out);
   const bool understood = out.answer == LineAnswer::kNone;
-  if (found) {
+  const std::string& unchecked = asked.why_not;
+  if (found && !ended && asked.only_unwritten && out.fault == LineFault::kOperands) {
+    put_numbers_first(terms, elements, of_check, finding, out);
+  } else if (found) {
     out.what = finding;
     out.where.clear();
     out.answer = LineAnswer::kUnsure;

@@ -179,6 +179,17 @@ void NumberSuspects::suggest_base_of(std::uint32_t operand, const std::string& w
   std::stable_partition(bases.begin(), bases.end(), [&](const NamedLine& use) {
     return makes_pointer(text_of(s, use), use.name);
   });
+  if (!bases.empty()) suggest_computed(s, {bases.front()}, why);
+  // Or it was put elsewhere, by whoever stored it.
+  const std::uint32_t from = is_load(load) && !node(load).is_input() ? node(load).operand[0] : 0;
+  if (from != 0 && op(from) == ValueOp::kStore) {
+    const ValueSite& put = site(node(from).site);
+    const std::vector<std::string> names =
+        subscript_names(x_text.line(put.file, put.line), put.variable);
+    std::vector<NamedLine> places = variables_in(put.uses, ',');
+    std::erase_if(places, [&](const NamedLine& use) { return !has_name(use.name, names); });
+    suggest_computed(node(from).site, places, "makes the place where it was stored");
+  }
   suggest_computed(s, bases, why);
 }
 

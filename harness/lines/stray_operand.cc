@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -160,9 +161,15 @@ NumberSuspects::Shift NumberSuspects::shift_of(std::uint32_t at, Ill ill) const 
       out.push_back(static_cast<int>(right.column) - static_cast<int>(left.column));
       return true;
     }
-    const std::optional<unsigned> of_left = only_key_of(left), of_right = only_key_of(right);
-    if (!of_left || !of_right) return false;
-    out.push_back(static_cast<int>(*of_right) - static_cast<int>(*of_left));
+    // Behind the last key another head begins.
+    const auto& [weight, v] =
+        left.kind == TermKind::kWeight ? std::tie(left, right) : std::tie(right, left);
+    if (weight.kind != TermKind::kWeight || v.kind != TermKind::kElement ||
+        !x_attention.same_head(weight.row, v.row))
+      return false;
+    const std::optional<unsigned> of_weight = only_key_of(weight), of_v = only_key_of(v);
+    if (!of_weight || !of_v) return false;
+    out.push_back(static_cast<int>(*of_v) - static_cast<int>(*of_weight));
     return true;
   };
   std::map<std::uint32_t, Shifts> of_thread;

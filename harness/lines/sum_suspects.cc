@@ -464,6 +464,13 @@ SumSuspects::Way SumSuspects::way_of(std::uint32_t row, unsigned key) {
       const Term& term = x_terms[n];
       if (term.row != row || node(n).site == 0) continue;
       const ValueOp is = op(n);
+      // A product of matrices takes many keys at once.
+      if (is == ValueOp::kProduct && term.kind == TermKind::kWeight && term.column != kNone)
+        for (const auto& [left, right] : x_graph.pairs_of(node(n)))
+          if (const std::optional<unsigned> taken = x_terms[left].kind == TermKind::kWeight
+                                                        ? only_key_of(x_terms[left])
+                                                        : std::nullopt)
+            known[*taken].times_v = n;
       if (term.kind == TermKind::kScore) {
         Way& way = known[x_attention.key_of(term.column)];
         // A maximum is a score, too; what is made of it behind the weight is not on the way there.

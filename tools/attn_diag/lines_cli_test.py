@@ -115,12 +115,21 @@ EDITS = {
     "a sum that nothing is ever added to": (
         "lock_merge", "--dtype fp32 --heads 1 --seqlen-q 3 --seqlen-k 65 --head-dim 32 --num-splits 4", "    l = l * fix + p;\n", "",
         "acc = acc * fix + p", 1, False),
+    "a loop over products of matrices that ends before the last weights": (
+        "wmma_launches", "--heads 2 --seqlen 48 --head-dim 32", "for (int j = 0; j < sk; j += kTile) {", "for (int j = 0; j < sk - kTile; j += kTile) {",
+        "j < sk - kTile", 1, False),
     "a base that is as many keys off for all of a head": (
         "fp8_kv", "--dtype bf16 --seqlen 40 --head-dim 32", *several(
             "fp8_kv/fp8_cache.cu",
             ("  const size_t head = (size_t)blockIdx.y * n;\n",
              "  const size_t head = (size_t)blockIdx.y * n;\n  const size_t head_v = (size_t)blockIdx.y * (n - 3);\n"),
             ("v_cache + (head + j) * kDim", "v_cache + (head_v + j) * kDim")), "head_v = (size_t)blockIdx.y * (n - 3)", 1, False),
+    "rows of v that are two behind those of k": (
+        "fp8_kv", "--dtype bf16 --seqlen 40 --head-dim 32", *several(
+            "fp8_kv/fp8_cache.cu",
+            ("  const size_t head = (size_t)blockIdx.y * n;\n",
+             "  const size_t head = (size_t)blockIdx.y * n;\n  const size_t head_v = head + (blockIdx.y == 0 ? 2 : 0);\n"),
+            ("v_cache + (head + j) * kDim", "v_cache + (head_v + j) * kDim")), "head_v = head + (blockIdx.y", 1, False),
     "an input that is not moved to its head": (
         "cub_reductions", "--batch 2 --seqlen-q 3 --seqlen-k 150 --head-dim 48", "  v += (size_t)head * sk * dim;\n", "",
         "k += (size_t)head * sk * dim;", 1, False),
