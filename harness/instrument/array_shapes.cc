@@ -123,16 +123,8 @@ class Indexed {
   // accessed outside the variable is seen all the same, but for what lies between two arrays.
   enum class Flat { kNot, kUpToEnd, kNotReported };
   Flat allow_flat() {
-    const BasicBlock* const after = x_report.getParent()->getSingleSuccessor();
-    if (after == nullptr || x_report.arg_size() < 2) return Flat::kNot;
-    for (const Instruction& at : *after) {
-      const auto* const step = dyn_cast<GetElementPtrInst>(&at);
-      if (step == nullptr || step->getSourceElementType()->isArrayTy() ||
-          step->getNumIndices() != 1 ||
-          !is_same_index(step->getOperand(1), x_report.getArgOperand(1)))
-        continue;
+    if (const GetElementPtrInst* const step = step_after(1))
       return allow_up_to_end(way_to(step->getPointerOperand()), true);
-    }
     const GetElementPtrInst* const step = indexing();
     return step == nullptr || step->getSourceElementType()->getArrayElementType()->isArrayTy()
                ? Flat::kNot
@@ -171,14 +163,18 @@ class Indexed {
   }
 
   // The address that is computed of the index, where control goes whether or not it is reported.
-  const GetElementPtrInst* indexing() const {
+  const GetElementPtrInst* indexing() const { return step_after(2); }
+
+  // With two indices one into an array, "tile[i]"; with one a step of a pointer, "*tile + i".
+  const GetElementPtrInst* step_after(unsigned indices) const {
     const BasicBlock* const after = x_report.getParent()->getSingleSuccessor();
     if (after == nullptr || x_report.arg_size() < 2) return nullptr;
     for (const Instruction& at : *after)
       if (const auto* step = dyn_cast<GetElementPtrInst>(&at))
-        if (step->getNumIndices() == 2 && step->getSourceElementType()->isArrayTy() &&
-            is_zero(step->getOperand(1)) &&
-            is_same_index(step->getOperand(2), x_report.getArgOperand(1)))
+        if (step->getNumIndices() == indices &&
+            step->getSourceElementType()->isArrayTy() == (indices == 2) &&
+            (indices == 1 || is_zero(step->getOperand(1))) &&
+            is_same_index(step->getOperand(indices), x_report.getArgOperand(1)))
           return step;
     return nullptr;
   }

@@ -176,15 +176,15 @@ std::optional<WatchedRows> with_more(const Experiment& watching, const WatchedRo
   return both;
 }
 
-// Who makes the other output of the chosen rows, with their sources: what o should be made of and is not, lse may be.
+// Who makes lse of the chosen rows of o, with their sources: what o should be made of and is not, lse may be.
 std::vector<std::uint32_t> blocks_of_lse(const host::ValueGraph& survey, const Chosen& chosen,
                                          const Attention& attention) {
+  if (chosen.of_lse) return {};
   std::vector<std::uint32_t> blocks;
   for (const std::size_t element : chosen.elements) {
     std::uint32_t row = 0, column = 0;
-    if (!chosen.of_lse) attention.locate_output(element, row, column);
-    if (!chosen.of_lse && row < survey.outputs[1].size())
-      blocks.push_back(survey.outputs[1][row].block);
+    attention.locate_output(element, row, column);
+    if (row < survey.outputs[1].size()) blocks.push_back(survey.outputs[1][row].block);
   }
   return with_sources(survey, blocks);
 }

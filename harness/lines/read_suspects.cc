@@ -358,8 +358,7 @@ void FindingSuspects::suggest_loop_of_store(const std::string& file, int line,
 
 void FindingSuspects::suggest_calls_of_lambda(const std::string& file, int line) {
   for (const SourceText::Lambda& lambda : x_text.lambdas_around(file, line))
-    for (const int call : x_text.lines_that_name(file, line, lambda.name)) {
-      if (call <= lambda.end) continue;
+    for (const int call : lambda.calls) {
       const std::vector<Statement> around = x_text.statements_around(file, call);
       if (!around.empty() && !around.back().loop)
         suggest(file, "", around.back().begin, 0, "", "decides whether it is stored to");

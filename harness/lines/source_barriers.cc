@@ -57,12 +57,17 @@ bool has_number(const std::vector<Token>& tokens) {
 
 bool SourceText::is_barrier_at(const std::vector<Token>& tokens, std::size_t i, int depth) const {
   if (is_barrier(tokens, i)) return true;
+  return in_body(tokens, i, depth, &SourceText::is_barrier_at);
+}
+
+bool SourceText::in_body(const std::vector<Token>& tokens, std::size_t i, int depth,
+                         IsAt is_at) const {
   const std::vector<std::vector<Token>>* bodies =
       depth > 0 && is_use(tokens, i) ? bodies_of(tokens[i].text) : nullptr;
   return bodies != nullptr &&
          std::any_of(bodies->begin(), bodies->end(), [&](const std::vector<Token>& body) {
            for (std::size_t at = 0; at < body.size(); ++at)
-             if (is_barrier_at(body, at, depth - 1)) return true;
+             if ((this->*is_at)(body, at, depth - 1)) return true;
            return false;
          });
 }
@@ -150,14 +155,7 @@ bool SourceText::tells_at(const std::vector<Token>& tokens, std::size_t i, int d
       (member && tokens[i].is("sync") && has_part(tokens[i - 2], "grid")))
     return true;
   // "release(&lock);"
-  const std::vector<std::vector<Token>>* bodies =
-      depth > 0 && !member && is_use(tokens, i) ? bodies_of(tokens[i].text) : nullptr;
-  return bodies != nullptr &&
-         std::any_of(bodies->begin(), bodies->end(), [&](const std::vector<Token>& body) {
-           for (std::size_t at = 0; at < body.size(); ++at)
-             if (tells_at(body, at, depth - 1)) return true;
-           return false;
-         });
+  return !member && in_body(tokens, i, depth, &SourceText::tells_at);
 }
 
 int SourceText::tells_other_blocks(const std::string& file, int number) {

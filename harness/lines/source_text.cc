@@ -482,12 +482,12 @@ std::vector<SourceText::Lambda> SourceText::lambdas_around(const std::string& fi
   std::vector<Lambda> out;
   for (std::size_t i = 1; i + 2 < tokens.size() && tokens[i].line <= number; ++i) {
     if (!tokens[i].is_identifier() || !tokens[i + 1].is("=") || !tokens[i + 2].is("[")) continue;
-    Lambda lambda{std::string(tokens[i].text), {}, 0};
+    Lambda lambda{std::string(tokens[i].text), {}, {}};
     std::size_t body = behind_bracket(tokens, i + 2);
     if (body < tokens.size() && tokens[body].is("(")) {
       const std::size_t open = body;
       body = behind_bracket(tokens, open);
-      for (std::size_t in = open + 1; in + 1 <= body && in + 1 < tokens.size(); ++in)
+      for (std::size_t in = open + 1; in + 1 < body; ++in)
         if (tokens[in].is_identifier() && tokens[in + 1].is_any({",", ")"}))
           lambda.parameters.emplace_back(tokens[in].text);
     }
@@ -495,7 +495,8 @@ std::vector<SourceText::Lambda> SourceText::lambdas_around(const std::string& fi
     if (body >= tokens.size() || !tokens[body].is("{")) continue;
     const std::size_t end = behind_bracket(tokens, body) - 1;
     if (end >= tokens.size() || tokens[end].line < number) continue;
-    lambda.end = tokens[end].line;
+    lambda.calls = lines_that_name(file, number, lambda.name);
+    std::erase_if(lambda.calls, [&](int call) { return call <= tokens[end].line; });
     out.push_back(std::move(lambda));
   }
   return out;

@@ -88,7 +88,7 @@ class SourceText {
   struct Lambda {
     std::string name;
     std::vector<std::string> parameters;
-    int end = 0;  // the line of its last brace
+    std::vector<int> calls;  // lines behind it, in the same function, that name it
   };
   std::vector<Lambda> lambdas_around(const std::string& file, int line);
   // Lines of the function around this one that name the variable.
@@ -140,6 +140,9 @@ class SourceText {
   const std::vector<Tokens>* bodies_of(std::string_view name) const;  // null: not in these sources
   bool is_barrier_at(const Tokens& tokens, std::size_t i, int depth) const;
   bool tells_at(const Tokens& tokens, std::size_t i, int depth) const;
+  // Whether it is so anywhere in the body of the function that is called there.
+  using IsAt = bool (SourceText::*)(const Tokens& tokens, std::size_t i, int depth) const;
+  bool in_body(const Tokens& tokens, std::size_t i, int depth, IsAt is_at) const;
   bool waits_at(const Tokens& tokens, std::size_t i, bool of_block) const;
   WaitsFor waits_for(const Tokens& tokens, std::size_t i, int depth) const;
 
