@@ -14,6 +14,7 @@
 
 #define ATTN_DIAG_HOST_PLACE_PC \
   address(__builtin_return_address(0)), address(__builtin_frame_address(0))
+#define ATTN_DIAG_HOST_PC address(__builtin_return_address(0))
 #define ATTN_DIAG_HOST_PLACE file, line, ATTN_DIAG_HOST_PLACE_PC
 
 namespace attn_diag::host {
@@ -132,7 +133,7 @@ void async_wait(std::size_t prior) {
 }
 
 void barrier_init(BlockBarrier* barrier, std::int32_t expected, const char* file, int line) {
-  BlockRunner::current()->copies().barrier_init(barrier, expected, file, line);
+  BlockRunner::current()->copies().barrier_init(barrier, expected, file, line, ATTN_DIAG_HOST_PC);
 }
 
 std::uint32_t barrier_arrive(BlockBarrier* barrier, std::int32_t count, bool drop, const char* file,
@@ -146,11 +147,11 @@ void barrier_wait(const BlockBarrier* barrier, std::uint32_t phase, const char* 
 }
 
 void mbarrier_init(std::uint64_t* barrier, unsigned count, const char* file, int line) {
-  BlockRunner::current()->mbarriers().init(barrier, count, file, line);
+  BlockRunner::current()->mbarriers().init(barrier, count, file, line, ATTN_DIAG_HOST_PC);
 }
 
 void mbarrier_inval(std::uint64_t* barrier, const char* file, int line) {
-  BlockRunner::current()->mbarriers().inval(barrier, file, line);
+  BlockRunner::current()->mbarriers().inval(barrier, file, line, ATTN_DIAG_HOST_PC);
 }
 
 std::uint64_t mbarrier_arrive(std::uint64_t* barrier, unsigned count, const char* file, int line) {
@@ -194,7 +195,8 @@ bool mbarrier_test_wait(std::uint64_t* barrier, std::uint64_t state, const char*
 unsigned mbarrier_pending_count(std::uint64_t state) { return MbarrierWord::unpack(state).pending; }
 
 void cp_async_mbarrier_arrive(std::uint64_t* barrier, bool noinc, const char* file, int line) {
-  BlockRunner::current()->mbarriers().arrive_after_copies(barrier, noinc, file, line);
+  BlockRunner::current()->mbarriers().arrive_after_copies(barrier, noinc, file, line,
+                                                          ATTN_DIAG_HOST_PC);
 }
 
 }  // namespace attn_diag::host

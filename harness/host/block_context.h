@@ -19,6 +19,11 @@ class __attribute__((visibility("hidden"))) BlockContext : public BlockScheduler
     if (x_check != nullptr) [[unlikely]]
       x_check->access(x_current->index.linear, {kind, address(at), bytes, flags}, pc);
   }
+  // The same of a barrier object, as it is used.
+  void note_barrier(const void* at, std::size_t bytes, std::uintptr_t pc) const {
+    if (x_check != nullptr) [[unlikely]]
+      x_check->use_barrier(x_current->index.linear, address(at), bytes, pc);
+  }
   // The current thread has passed an address that the executor does not look at.
   void note_ignored_address() const {
     if (x_check != nullptr) [[unlikely]]

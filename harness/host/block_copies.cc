@@ -35,7 +35,7 @@ void BlockCopies::wait(std::size_t prior, std::uintptr_t pc, std::uintptr_t fram
 }
 
 void BlockCopies::barrier_init(BlockBarrier* barrier, std::int32_t expected, const char* file,
-                               int line) {
+                               int line, std::uintptr_t pc) {
   if (expected < 1) {
     x_block.record(
         LaunchFindingKind::kBarrierDivergence,
@@ -44,6 +44,7 @@ void BlockCopies::barrier_init(BlockBarrier* barrier, std::int32_t expected, con
         "It must be at least 1", file, line);
     x_block.leave_for_good();
   }
+  x_block.note_access(Access::kWrite, barrier, sizeof *barrier, pc);
   *barrier = {expected, expected, 0};
 }
 
@@ -62,6 +63,7 @@ std::uint32_t BlockCopies::barrier_arrive(BlockBarrier* barrier, std::int32_t co
                    line);
     x_block.leave_for_good();
   }
+  x_block.note_barrier(barrier, sizeof *barrier, pc);
   if (x_block.check() != nullptr) [[unlikely]]
     x_block.check()->arrive(x_block.current_thread(), address(barrier));
   barrier->missing -= count;
@@ -81,6 +83,7 @@ std::uint32_t BlockCopies::barrier_arrive(BlockBarrier* barrier, std::int32_t co
 void BlockCopies::barrier_wait(const BlockBarrier* barrier, std::uint32_t phase, const char* file,
                                int line, std::uintptr_t pc, std::uintptr_t frame) {
   check_barrier(barrier, file, line);
+  x_block.note_barrier(barrier, sizeof *barrier, pc);
   Fiber& fiber = x_block.arrive(Wait::kBarrierObject, file, line, pc, frame);
   fiber.value = address(barrier);
   if (phase == barrier->phase) x_block.wait_for_others(fiber);

@@ -22,7 +22,8 @@ class __attribute__((visibility("hidden"))) BlockCopies {
   void copy(const AsyncCopy& copy, const void* barrier, std::uintptr_t pc, std::uintptr_t frame);
   void commit();
   void wait(std::size_t prior, std::uintptr_t pc, std::uintptr_t frame);
-  void barrier_init(BlockBarrier* barrier, std::int32_t expected, const char* file, int line);
+  void barrier_init(BlockBarrier* barrier, std::int32_t expected, const char* file, int line,
+                    std::uintptr_t pc);
   std::uint32_t barrier_arrive(BlockBarrier* barrier, std::int32_t count, bool drop,
                                const char* file, int line, std::uintptr_t pc, std::uintptr_t frame);
   void barrier_wait(const BlockBarrier* barrier, std::uint32_t phase, const char* file, int line,

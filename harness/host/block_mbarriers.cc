@@ -19,18 +19,21 @@ Mbarriers::Mbarriers(BlockContext& block, CopiesInFlight& copies)
   block.describe_wait(Wait::kMbarrier, &Mbarriers::state_text);
 }
 
-void Mbarriers::init(std::uint64_t* barrier, unsigned count, const char* file, int line) {
+void Mbarriers::init(std::uint64_t* barrier, unsigned count, const char* file, int line,
+                     std::uintptr_t pc) {
   check_memory(barrier, file, line);
   if (count < 1 || count > kMostMbarrierArrivals) {
     record_misuse("initialises an mbarrier for ", concat(count, " arrivals"),
                   "It must be 1 to 1048575", file, line);
     x_block.leave_for_good();
   }
+  x_block.note_access(Access::kWrite, barrier, sizeof *barrier, pc);
   *barrier = MbarrierWord{count, count, 0, false}.pack();
 }
 
-void Mbarriers::inval(std::uint64_t* barrier, const char* file, int line) {
+void Mbarriers::inval(std::uint64_t* barrier, const char* file, int line, std::uintptr_t pc) {
   check(barrier, file, line);
+  x_block.note_access(Access::kWrite, barrier, sizeof *barrier, pc);
   std::memset(barrier, 0xFF, sizeof *barrier);
 }
 
@@ -39,6 +42,7 @@ std::uint64_t Mbarriers::change(std::uint64_t* barrier, const MbarrierChange& ch
                                 std::uintptr_t frame) {
   x_block.step_together(pc, frame);
   check(barrier, file, line);
+  x_block.note_barrier(barrier, sizeof *barrier, pc);
   if (x_block.check() != nullptr) [[unlikely]]
     x_block.check()->arrive(x_block.current_thread(), address(barrier));
   x_block.count_step();
@@ -81,6 +85,7 @@ bool Mbarriers::test_wait(std::uint64_t* barrier, bool phase, const char* file, 
                           std::uintptr_t pc, std::uintptr_t frame) {
   x_block.step_together(pc, frame);
   check(barrier, file, line);
+  x_block.note_barrier(barrier, sizeof *barrier, pc);
   if (x_copies.any()) land_copies_for(barrier, file, line);
   if (word_of(barrier).phase != phase) {
     if (x_block.check() != nullptr) [[unlikely]]
@@ -98,9 +103,10 @@ bool Mbarriers::test_wait(std::uint64_t* barrier, bool phase, const char* file, 
   return passed;
 }
 
-void Mbarriers::arrive_after_copies(std::uint64_t* barrier, bool noinc, const char* file,
-                                    int line) {
+void Mbarriers::arrive_after_copies(std::uint64_t* barrier, bool noinc, const char* file, int line,
+                                    std::uintptr_t pc) {
   check(barrier, file, line);
+  x_block.note_barrier(barrier, sizeof *barrier, pc);
   if (!noinc) {
     MbarrierWord word = word_of(barrier);
     ++word.pending;

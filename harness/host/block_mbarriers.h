@@ -18,15 +18,16 @@ class __attribute__((visibility("hidden"))) Mbarriers {
   // `copies`: those that arrivals can follow.
   Mbarriers(BlockContext& block, CopiesInFlight& copies);
 
-  void init(std::uint64_t* barrier, unsigned count, const char* file, int line);
-  void inval(std::uint64_t* barrier, const char* file, int line);
+  void init(std::uint64_t* barrier, unsigned count, const char* file, int line, std::uintptr_t pc);
+  void inval(std::uint64_t* barrier, const char* file, int line, std::uintptr_t pc);
   // Returns the object as it was.
   std::uint64_t change(std::uint64_t* barrier, const MbarrierChange& change, const char* file,
                        int line, std::uintptr_t pc, std::uintptr_t frame);
   // Whether the barrier has left the phase of this parity.
   bool test_wait(std::uint64_t* barrier, bool phase, const char* file, int line, std::uintptr_t pc,
                  std::uintptr_t frame);
-  void arrive_after_copies(std::uint64_t* barrier, bool noinc, const char* file, int line);
+  void arrive_after_copies(std::uint64_t* barrier, bool noinc, const char* file, int line,
+                           std::uintptr_t pc);
 
  private:
   static std::string state_text(const Fiber& fiber);

@@ -172,7 +172,7 @@ TEST_CASE("mbarriers alone: a phase ends with the last arrival, and one too many
   std::vector<bool> left;
   const BlockOutcome outcome = block.run([&](unsigned thread) {
     if (thread != 0) return;
-    mbarriers.init(barrier, 2, "x.cu", 1);
+    mbarriers.init(barrier, 2, "x.cu", 1, 0);
     mbarriers.change(barrier, {1, false, 0}, "x.cu", 2, 0, 0);
     left.push_back(mbarriers.test_wait(barrier, false, "x.cu", 3, 0, 0));
     mbarriers.change(barrier, {1, false, 0}, "x.cu", 4, 0, 0);

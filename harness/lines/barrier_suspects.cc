@@ -36,6 +36,30 @@ void FindingSuspects::suspect_named_barrier() {
   }
 }
 
+void FindingSuspects::suspect_unpublished_barrier(const host::CheckFinding& race) {
+  if (race.kind != host::CheckKind::kRace || !race.has_other || race.space != "shared") return;
+  // One initialises it, the other is at it already.
+  for (const auto& [init, use] :
+       {std::pair(&race.access, &race.other), std::pair(&race.other, &race.access)}) {
+    if (!init->write || init->atomic || !use->atomic || init->places.empty() || use->places.empty())
+      continue;
+    if (std::none_of(init->places.begin(), init->places.end(), [&](const host::SourcePlace& at) {
+          return x_text.statement(at.file, at.line).find("init") != std::string::npos;
+        }))
+      continue;
+    const host::SourcePlace &at = init->places.back(), &other = use->places.back();
+    int end = x_text.end_of_statement(at.file, at.line);
+    for (const Statement& around : x_text.statements_around(at.file, at.line))
+      if (other.file != at.file || !around.has(other.line)) {
+        end = around.end;
+        break;
+      }
+    suggest(at.file, at.function, end, 0, race.array,
+            "a barrier is missing behind it, before others use " + race.array);
+    suggest(at.file, at.function, at.line, 0, race.array, "initialises it");
+  }
+}
+
 bool FindingSuspects::suspect_missing_barrier() {
   std::optional<Gap> gap;
   std::string array;
@@ -403,6 +427,7 @@ void FindingSuspects::suspect_copies_over(const host::CheckFinding& copy) {
     // The later of them is the one that finds another there.
     for (const host::SourcePlace& at : last_first(calls_in_kernel(copy.access)))
       suggest_copy_over(at, copy.array);
+    suggest_wait_in_loop(copy);
     return;
   }
   // Where something is left without a number, it is what the earlier one should have brought, as far as v is not taken for k.
@@ -411,6 +436,15 @@ void FindingSuspects::suspect_copies_over(const host::CheckFinding& copy) {
     for (const host::SourcePlace& at : is_later ? places_in_kernel(copy.access, copy.other)
                                                 : places_in_kernel(copy.other, copy.access))
       suggest_copy_over(at, copy.array);
+}
+
+void FindingSuspects::suggest_wait_in_loop(const host::CheckFinding& copy) {
+  for (const host::SourcePlace& at : calls_in_kernel(copy.access)) {
+    const int wait = x_text.barrier_above(at.file, at.line);
+    for (const Statement& around : x_text.statements_around(at.file, at.line))
+      if (around.loop && wait > around.begin)
+        return suggest(at.file, at.function, wait, 0, "", "should wait until that is free");
+  }
 }
 
 void FindingSuspects::suggest_copy_over(const host::SourcePlace& at, const std::string& array) {

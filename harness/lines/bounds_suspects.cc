@@ -64,8 +64,13 @@ void FindingSuspects::suspect_last_step(const host::CheckFinding& finding) {
   for (const std::uint32_t s : sites)
     for (const Condition& condition : conditions_in(site(s).conditions))
       if (condition.loop ? goes_up_to(text_of(s, condition.at)) && is_of_index(s, condition)
-                         : is_one_past(finding) && lets_the_end_through(text_of(s, condition.at)))
+                         : is_one_past(finding) && lets_the_end_through(text_of(s, condition.at))) {
+        // "last = n - 1;", and then "j <= last".
+        for (const NamedLine& test : condition.tests)
+          if (condition.loop && computes_last(text_of(s, test), test.name))
+            suggest(s, test, "says how far the index goes");
         suggest(s, condition.at, "lets the index go one step too far");
+      }
 }
 
 void FindingSuspects::suspect_guard(const host::CheckFinding& finding) {

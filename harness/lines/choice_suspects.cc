@@ -134,6 +134,37 @@ void NumberSuspects::suggest_flags(const ValueSite& at, const std::string& why) 
     }
 }
 
+void NumberSuspects::suggest_filled(std::uint32_t n) {
+  const auto is_product = [&](std::uint32_t of) {
+    return (op(of) == ValueOp::kMultiply || op(of) == ValueOp::kFma) && node(of).value == 0;
+  };
+  if (n != 0 && !is_product(n)) n = first_operand(n, is_product);  // of a sum
+  if (x_graph.whole_blocks || n == 0) return;
+  // A number that memory was filled with is no node: the line loads two arrays, and only one of them has some.
+  std::set<std::string> loaded, filled;
+  for (std::uint32_t s = 1; s < x_graph.sites.size(); ++s)
+    if (site(s).op == ValueOp::kLoad && is_same_line(s, node(n).site) &&
+        x_text.is_shared(site(s).file, site(s).variable))
+      filled.insert(site(s).variable);
+  constexpr std::uint32_t kNear = 64;
+  for (std::uint32_t at = n > kNear ? n - kNear : 1; at < n; ++at)
+    if (is_load(at) && node(at).where == node(n).where &&
+        filled.erase(site(node(at).site).variable))
+      loaded.insert(site(node(at).site).variable);
+  if (filled.size() != 1 || loaded.empty()) return;
+  const std::string& name = *filled.begin();
+  if (!stores_to({name}).empty()) return suggest_stores_to(name);
+  // By its address: who gives the index.
+  const ValueSite& at = site(node(n).site);
+  for (const int line : x_text.lines_that_store(at.file, name))
+    for (const SourceText::Lambda& lambda : x_text.lambdas_around(at.file, line))
+      for (const int call : lambda.calls)
+        if (variables_of(x_text.line(at.file, call)).size() > 1)
+          suggest(at.file, at.function, call, 0, "", "says what is stored to " + name);
+  for (const int line : x_text.lines_that_store(at.file, name))
+    suggest(at.file, at.function, line, 0, name, "stores to it");
+}
+
 void NumberSuspects::suggest_foreign(std::uint32_t n) {
   for (int steps = 0; steps < 64 && node(n).site != 0; ++steps) {
     if (op(n) == ValueOp::kPick) {
@@ -147,13 +178,17 @@ void NumberSuspects::suggest_foreign(std::uint32_t n) {
       return;
     }
     if (op(n) == ValueOp::kStore) suggest_node(n, "stores a number that comes of no input");
-    std::uint32_t next = 0;
-    for (const std::uint32_t operand : operands(n))
-      if (next == 0 && node(operand).site != 0) next = operand;
+    // What is of no input itself, before what that is multiplied with.
+    const auto has_site = [&](std::uint32_t operand) { return node(operand).site != 0; };
+    std::uint32_t next = first_operand(n, [&](std::uint32_t operand) {
+      return has_site(operand) && x_terms[operand].kind == TermKind::kNumber;
+    });
+    if (next == 0) next = first_operand(n, has_site);
     if (next == 0) break;
     n = next;
   }
   if (node(n).site != 0) {
+    suggest_filled(n);
     suggest_node(n, "makes a number that comes of no input");
     suggest_uses(node(n).site, "is an operand of it");
   }
@@ -258,6 +293,43 @@ void NumberSuspects::suggest_nan(std::uint32_t n) {
   suggest_stores_to(site(node(n).site).variable);
   suggest_node(n, "reads it");
   suggest_uses(node(n).site, "makes the index");
+}
+
+bool NumberSuspects::suspect_constant_nan(std::uint32_t n) {
+  const bool is_constant =
+      !x_graph.whole_blocks && first_operand(n, [&](std::uint32_t operand) {
+                                 return x_terms[operand].kind == TermKind::kNumber &&
+                                        std::isnan(node(operand).value) &&
+                                        nan_of(operand) == operand && x_graph.is_constant(operand);
+                               }) != 0;
+  if (!is_constant) return false;
+  x_out.what = "computes with NaN, which is made of numbers alone: nothing of q and k came in";
+  const std::uint32_t s = node(n).site;
+  const auto has_loop = [&](std::uint32_t one) {
+    const std::vector<Condition> conditions = conditions_in(site(one).conditions);
+    return std::any_of(conditions.begin(), conditions.end(),
+                       [](const Condition& condition) { return condition.loop; });
+  };
+  for (std::uint32_t one = 1; one < x_graph.sites.size(); ++one)
+    if (site(one).op == ValueOp::kLoad && site(one).function == site(s).function && has_loop(one) &&
+        never_ran(one))
+      for (const Condition& condition : conditions_in(site(one).conditions))
+        if (!condition.loop && !is_among(condition, conditions_in(site(s).conditions)))
+          suggest_condition(one, condition, "decides whether scores are made at all", true);
+  // "alpha = exp(m - m_new);": what gave m_new its value last, and m.
+  for (const NamedLine& use : variables_in(site(s).uses, ',')) {
+    const std::string& file = file_of(s, use);
+    if (use.line == site(s).line || x_text.is_integer(file, use.line, use.name)) continue;
+    std::set<int, std::greater<>> made;
+    for (const std::string& name : variables_of(x_text.line(file, use.line)))
+      if (name != use.name && !x_text.is_integer(file, use.line, name))
+        made.insert(x_text.assigned_above(file, use.line, name));
+    for (const int line : made)
+      suggest(file, site(s).function, line, 0, "", "makes an operand of NaN");
+    suggest(s, use, "is an operand");
+  }
+  suggest_node(n, "computes with it");
+  return true;
 }
 
 std::string NumberSuspects::score_variable(std::uint32_t exponent) const {

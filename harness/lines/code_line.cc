@@ -444,6 +444,25 @@ std::vector<std::string> called_names(std::string_view line) {
   return names;
 }
 
+std::vector<std::string> objects_of_calls(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i + 3 < tokens.size(); ++i)
+    if (tokens[i].is_identifier() && tokens[i + 1].is_any({".", "->"}) && tokens[i + 3].is("("))
+      names.emplace_back(tokens[i].text);
+  return names;
+}
+
+bool computes_last(std::string_view line, std::string_view variable) {
+  const std::vector<Token> tokens = tokens_of(line);
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
+    if (tokens[i].is(variable) && tokens[i + 1].is("=")) {
+      const std::size_t end = end_of_expression(tokens, i + 2, tokens.size());
+      return end > i + 4 && tokens[end - 2].is("-") && tokens[end - 1].is("1");
+    }
+  return false;
+}
+
 std::vector<std::string> loop_limits(std::string_view line) {
   const std::vector<Token> tokens = tokens_of(line);
   const std::vector<std::string> counters = assigned_names(line);
@@ -463,9 +482,11 @@ bool lets_the_end_through(std::string_view line) {
   if (i + 1 >= tokens.size()) return false;
   const std::size_t end = behind_bracket(tokens, i + 1);
   const bool leaves = end < tokens.size() && tokens[end].is_any({"return", "continue", "break"});
-  return std::any_of(tokens.begin() + static_cast<std::ptrdiff_t>(i),
-                     tokens.begin() + static_cast<std::ptrdiff_t>(end),
-                     [&](const Token& token) { return token.is(leaves ? ">" : "<="); });
+  for (; i < end; ++i)  // not the two of "x >> 1"
+    if (tokens[i].is(leaves ? ">" : "<=") && !tokens[i - 1].is(">") &&
+        (i + 1 == end || !tokens[i + 1].is(">")))
+      return true;
+  return false;
 }
 
 std::pair<std::vector<std::string>, std::vector<std::string>> larger_of_guard(
@@ -711,6 +732,15 @@ std::vector<std::string> indexed_names(std::string_view line) {
   std::vector<std::string> out;
   for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
     if (tokens[i].is_identifier() && tokens[i + 1].is("[")) out.emplace_back(tokens[i].text);
+  return out;
+}
+
+std::vector<std::string> indexed_members(std::string_view line) {
+  const std::vector<Token> tokens = tokens_of(line);
+  std::vector<std::string> out;
+  for (std::size_t i = 1; i + 1 < tokens.size(); ++i)
+    if (tokens[i].is_identifier() && tokens[i + 1].is("[") && tokens[i - 1].is_any({".", "->"}))
+      out.emplace_back(tokens[i].text);
   return out;
 }
 

@@ -39,8 +39,12 @@ bool goes_up_to(std::string_view line);
 std::vector<std::string> subtracted_names(std::string_view line);
 // The variables of which the line subtracts something: m of "alpha = exp(m - m_new);".
 std::vector<std::string> minuends(std::string_view line);
+// The variables whose member functions the line calls: pipe of "pipe.consumer_wait();".
+std::vector<std::string> objects_of_calls(std::string_view line);
 // The functions that the line calls: f of "x = f(y);".
 std::vector<std::string> called_names(std::string_view line);
+// Whether the line gives the variable a number less 1: "last = min(n, 32) - 1;".
+bool computes_last(std::string_view line, std::string_view variable);
 // What the condition of a for loop of the line compares its counter with: n of "for (int i = 0; i < n; ++i)".
 std::vector<std::string> loop_limits(std::string_view line);
 // Whether the line has a guard that a limit itself passes: "if (key <= keys)", or "if (row > rows) return;".
@@ -86,6 +90,8 @@ std::vector<std::string> added_in_subscripts(std::string_view line);
 bool makes_pointer(std::string_view line, std::string_view variable);
 // The names that the line indexes: sK and m of "sK[i] * m[j]".
 std::vector<std::string> indexed_names(std::string_view line);
+// Those of them that are members: v of "from.v[j]".
+std::vector<std::string> indexed_members(std::string_view line);
 // Of "v[(head * n + j) * width + d]" head, n and j: the sum that a width is multiplied by says which row it is.
 std::vector<std::string> row_names(std::string_view line, std::string_view array);
 // "[n][d+8]" of the array where a line names it first, without blanks.

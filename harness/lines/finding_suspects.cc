@@ -35,6 +35,11 @@ bool is_left_elsewhere(const host::CheckFinding& race, const host::CheckReport& 
          });
 }
 
+bool is_same_lane(const host::CheckFinding& finding) {
+  const auto &a = finding.access.thread, &b = finding.other.thread;
+  return a[1] == b[1] && a[2] == b[2] && a[0] != b[0] && a[0] % 32 == b[0] % 32;
+}
+
 }  // namespace
 
 bool FindingSuspects::suspect(host::CheckReport report, bool moves, bool late_copies) {
@@ -80,6 +85,7 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves, bool late_co
   if (late_copies)
     for (const host::CheckFinding* finding : x_errors) suspect_waits(*finding);
   suspect_named_barrier();
+  for (const host::CheckFinding* finding : x_errors) suspect_unpublished_barrier(*finding);
   // Parts of shared memory that are used for one thing after the other overlap, and only want a barrier between.
   if (!suspect_missing_barrier() && !suspect_unpublished())
     for (const host::CheckFinding* finding : x_errors) suspect_overlap_of(*finding);
@@ -138,7 +144,11 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves, bool late_co
       suspect_makers(finding.access, finding.array);
     }
     if (finding.kind == host::CheckKind::kOutOfBounds) {
+      if (finding.offset > 0)
+        for (const std::uint32_t s : sites_of(finding.access))
+          suggest_lambdas(s, "says how much is accessed there, or where");
       suspect_other_input(finding);
+      suspect_base(finding);
       suspect_given_index(finding);
     }
     // Two threads store to one place: by an index that is too coarse.
@@ -150,6 +160,8 @@ bool FindingSuspects::suspect(host::CheckReport report, bool moves, bool late_co
     suspect_unseen_address(finding);
     suspect_stop(finding);
     suspect_access(finding.access, array, finding.message);
+    if (finding.kind == host::CheckKind::kLaunch) suggest_makers_of_barrier(finding.access);
+    if (sites_of(finding.access).empty()) suggest_guard_by_text(finding.access);
     if (finding.kind == host::CheckKind::kOutOfBounds && finding.offset > 0)
       suggest_size_at_launch(finding);
     if (is_one_past(finding)) suspect_limits(finding.access);
@@ -225,6 +237,32 @@ void FindingSuspects::suspect_other_input(const host::CheckFinding& access) {
   for (const std::uint32_t s : sites_of(access.access))
     if (is_input(site(s).variable) && site(s).variable != access.array)
       suggest_callers(s, fmt::format("hands on {} for {}", access.array, site(s).variable));
+}
+
+void FindingSuspects::suspect_base(const host::CheckFinding& access) {
+  const auto buffer = std::find(std::begin(kBuffers), std::end(kBuffers), access.array);
+  if (x_graph.whole_blocks || buffer == std::end(kBuffers) || access.access.places.empty()) return;
+  note_loaders();
+  if (!x_loaders[buffer - std::begin(kBuffers)].empty()) return;
+  // No element of it comes in at all: what moves it, and what else in that moves nothing that is right.
+  const host::SourcePlace& at = access.access.places.back();
+  const std::vector<SourceText::Mover> movers = x_text.moved_by_block(at.file, at.line, "");
+  const auto own = std::find_if(movers.begin(), movers.end(), [&](const SourceText::Mover& one) {
+    return one.name == access.array;
+  });
+  if (own == movers.end()) return;
+  std::set<std::string> right;
+  for (const SourceText::Mover& one : movers)
+    if (std::none_of(x_errors.begin(), x_errors.end(),
+                     [&](const host::CheckFinding* finding) { return finding->array == one.name; }))
+      for (std::string& name : variables_of(x_text.statement(at.file, one.line)))
+        right.insert(std::move(name));
+  const std::string why = "makes the place of " + access.array + ", of which no element is loaded";
+  for (const std::string& name : variables_of(x_text.statement(at.file, own->line)))
+    if (!right.contains(name))
+      if (const int made = x_text.assigned_above(at.file, own->line, name); made != 0)
+        suggest(at.file, at.function, made, 0, name, why);
+  suggest(at.file, at.function, own->line, 0, own->name, why);
 }
 
 void FindingSuspects::suspect_given_index(const host::CheckFinding& access) {
@@ -311,6 +349,23 @@ void FindingSuspects::suspect_access(const host::CheckAccess& access, const std:
       suggest(access.places[i].file, access.places[i].function, access.places[i].line, 0, "",
               why + ", in what it calls");
   suggest(place.file, place.function, place.line, 0, array, why);
+}
+
+void FindingSuspects::suggest_makers_of_barrier(const host::CheckAccess& waits) {
+  for (const host::SourcePlace& place : waits.places)
+    for (const std::string& name : objects_of_calls(x_text.line(place.file, place.line)))
+      if (const int made = x_text.assigned_above(place.file, place.line, name); made != 0)
+        suggest(place.file, place.function, made, 0, name, "makes what is waited for there");
+}
+
+void FindingSuspects::suggest_guard_by_text(const host::CheckAccess& access) {
+  if (x_graph.whole_blocks || access.places.empty()) return;
+  const host::SourcePlace& place = access.places.front();
+  const std::vector<Statement> around = x_text.statements_around(place.file, place.line);
+  const auto guard =
+      std::find_if(around.rbegin(), around.rend(), [](const Statement& one) { return !one.loop; });
+  if (guard != around.rend())
+    suggest(place.file, place.function, guard->begin, 0, "", "decides whether that line runs");
 }
 
 std::vector<std::uint32_t> FindingSuspects::sites_of(const host::CheckAccess& access) const {
@@ -404,6 +459,12 @@ void FindingSuspects::suspect_shared_place(const host::CheckFinding& finding) {
     const std::vector<NamedLine> uses = variables_in(site(s).uses, ',');
     const bool heads = sources.find_first_of("yz") != sources.npos;
     bool any = false;
+    // Lanes of other warps: what is made of the lane alone has no part in it.
+    if (sources == "t" && is_same_lane(finding))
+      for (const NamedLine& use : uses)
+        if (comes_of(use, "t") && comes_of(use, "xyz") && use.line != site(s).line &&
+            computes(text_of(s, use), use.name) && !is_loop(text_of(s, use)))
+          suggest(s, use, "should keep the two apart");
     for (const NamedLine& use : uses) {
       any = any || comes_of(use, sources);
       if ((use.sources == sources || (heads && is_of_block(use))) && use.line != site(s).line &&

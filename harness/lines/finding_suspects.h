@@ -91,6 +91,10 @@ class FindingSuspects : public NumberSuspects {
   // Copies to what another copy still writes, without a barrier between the two: by a wrong place, not by a wait.
   void suspect_copies_over(const host::CheckFinding& copy);
   static bool is_copy_over(const host::CheckFinding& copy);
+  // Of a barrier object that a thread initialises while another arrives at it.
+  void suspect_unpublished_barrier(const host::CheckFinding& race);
+  // The wait above a copy in the same loop.
+  void suggest_wait_in_loop(const host::CheckFinding& copy);
   void suggest_copy_over(const host::SourcePlace& at, const std::string& array);
   // Whether another copy of the same group is read in time: then it is no wait that is missing.
   bool is_late_alone(const host::CheckFinding& copy);
@@ -155,6 +159,12 @@ class FindingSuspects : public NumberSuspects {
   void suggest_calls_of_lambda(const std::string& file, int line);
   // Where an index that leaves its array is what a lambda is given: the calls that compute it.
   void suspect_given_index(const host::CheckFinding& access);
+  // Where threads wait at a pipeline in vain: what made it.
+  void suggest_makers_of_barrier(const host::CheckAccess& waits);
+  // Of an access that the graph does not have, as one of integers, the nearest condition around.
+  void suggest_guard_by_text(const host::CheckAccess& access);
+  // Where no element of an input is loaded, what moves it on to the block's part.
+  void suspect_base(const host::CheckFinding& access);
   // Where q is read by the name of k: the call that hands it on.
   void suspect_other_input(const host::CheckFinding& access);
   // Where no line stores to an array at all: the function that is given it and does nothing with it, or the stores to what
@@ -163,7 +173,13 @@ class FindingSuspects : public NumberSuspects {
   // Functions that are given it and do nothing with it: where they end.
   void suggest_ends_without(const host::SourcePlace& at, const std::string& name);
   // The first store to an array that is declared beside this one.
-  void suggest_stores_beside(const host::SourcePlace& at, const std::string& name);
+  void suggest_stores_beside(const host::SourcePlace& at, const std::string& name, int declared);
+  // Where nothing of a shared array is stored above the barrier before its read: that barrier.
+  void suggest_barrier_before(const host::CheckFinding& read);
+  // "copy(&to.v[0][0], from + at, bytes);" of a member that is read: what the copy is given.
+  void suggest_copies_to_members(const host::CheckAccess& read);
+  // "to_k = address(&k[i]);", and nothing takes to_k: what takes the address beside it.
+  void suggest_taker_beside(const std::string& file, int line);
   // The stores to an array, not the read: which element they leave out.
   void suspect_left_out(const host::CheckFinding& read);
   // Launches of the kernels that store it, whose number of blocks is rounded down.

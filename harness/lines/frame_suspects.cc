@@ -239,7 +239,16 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
     suggest_node(before, "takes up the sum so far as it is");
   suggest_node(n, why);
   suggest_callers(node(n).site, why);
-  if (!is_scaled(before)) suggest_node(rescaled_beside(n), "rescales another sum of the row");
+  if (!is_scaled(before)) {
+    const std::uint32_t other = rescaled_beside(n);
+    suggest_node(other, "rescales another sum of the row");
+    // Behind it the sum is rescaled as a rule, where that has a line of its own.
+    const ValueSite& adds = site(node(n).site);
+    const bool multiplies = x_text.line(adds.file, adds.line).find('*') != std::string::npos;
+    for (const std::uint32_t factor : operands(other))
+      if (!x_graph.whole_blocks && is_exponential(made_by(factor)) && !multiplies)
+        suggest_node(made_by(factor), "makes the factor; this sum is not rescaled by it");
+  }
   for (const std::uint32_t operand : {a, b})
     if (operand != 0 && operand < n) {
       suggest_node(made_by(operand), "makes a part of the sum");

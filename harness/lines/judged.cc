@@ -200,7 +200,7 @@ void finish(const WatchedRun& run, const Terms& terms, LineDivergence& out) {
   // What launches a kernel says least of it, but for the size of its memory, and how many blocks there are.
   std::stable_partition(out.suspects.begin(), out.suspects.end(), [&](const LineSuspect& one) {
     return one.why == kSizeAtLaunch || one.why == kBlocksAtLaunch ||
-           !launches(text.statement(one.place.file, one.place.line));
+           !text.launches_within(one.place.file, one.place.line);
   });
   // Inline assembly that others call as well is seldom what is wrong.
   const auto is_assembly = [&](const LineSuspect& one) {

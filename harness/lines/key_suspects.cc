@@ -517,7 +517,9 @@ void SumSuspects::suspect_extra(const Cause& cause) {
   for (const std::uint32_t n : {way.weight, way.score})
     if (n != 0) suggest_compared(node(n).site, cause);
   std::uint32_t at = way.weight != 0 ? node(way.weight).operand[0] : way.score;
+  std::vector<std::uint32_t> stores;
   for (int steps = 0; at != 0 && steps < 64; ++steps) {
+    if (op(at) == ValueOp::kStore) stores.push_back(at);
     if (op(at) == ValueOp::kPick) {
       suggest_node(at, why);
       suggest_indices(node(at).site, "makes what is compared there");
@@ -558,6 +560,9 @@ void SumSuspects::suspect_extra(const Cause& cause) {
       }
       suggest_loops(node(n).site, cause.keys, n == way.score, false, why);
     }
+  if (!x_graph.whole_blocks && masks_others(cause.row) == 0)
+    for (const std::uint32_t store : stores)
+      suggest_node(store, "stores its score, which nothing masks");
   suggest_node(way.weight, "makes its weight");
 }
 

@@ -207,8 +207,8 @@ void Suspects::suggest_given(std::uint32_t loader, const std::string& why) {
   };
   std::vector<NamedLine> passed;
   for (const NamedLine& call : lines_in(site(loader).callers)) {
+    if (x_text.launches_within(file_of(loader, call), call.line)) break;
     const std::string& text = text_of(loader, call);
-    if (launches(text)) break;
     const std::vector<NamedLine> makers = makers_of(call);
     if (makers.empty()) {
       passed.push_back(call);

@@ -29,7 +29,17 @@ std::uint32_t NumberSuspects::exponential_in(std::uint32_t n, int most) const {
     n = made_by(n);
     if (is_exponential(n)) return n;
     if (node(n).site == 0) return 0;
-    n = op(n) == ValueOp::kProduct ? operands_of(n).first : first_operand(n, TermKind::kWeight);
+    if (op(n) != ValueOp::kProduct) {
+      n = first_operand(n, TermKind::kWeight);
+      continue;
+    }
+    const std::uint32_t product = n;
+    n = operands_of(product).first;
+    // Of masked keys the weights are plain zeros.
+    for (const auto& [left, right] : x_graph.pairs_of(node(product)))
+      if (n != 0 && x_terms[n].kind == TermKind::kNumber && x_terms[left].kind == TermKind::kWeight)
+        n = left;
+    if (n != 0 && x_terms[n].kind == TermKind::kNumber) n = node(product).operand[0];
   }
   return 0;
 }
@@ -177,6 +187,8 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       for (const std::uint32_t operand : {a, b}) {
         if (operand == 0 || operand >= n || x_terms[operand].kind != TermKind::kElement) continue;
         const Term& element = x_terms[operand];
+        if (element.buffer == 0 && element.row != cause.row && !x_graph.whole_blocks)
+          suggest_unmoved_by_block(node(input_of(operand)).site);
         if (element.buffer == 0 || x_attention.same_head(cause.row, element.row)) continue;
         suggest_head_of_block(n, operand, cause.row, why);
         const std::uint32_t input = input_of(operand);
@@ -238,6 +250,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       if (is_wrong_elsewhere(n, a) && loads_all(2, cause.row)) suggest_taken(n, a);
       return suggest_pair(n, a, b, cause.row, cause.ill);
     case Ill::kColumns:
+      suspect_addend(n);
       return suggest_pair(n, a, b, cause.row, cause.ill);
     case Ill::kTwice:
       return suspect_twice(cause, a, b);
@@ -314,6 +327,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       suggest_odd_maxima(cause.site);
       // Too large for what was subtracted: where was that made, if of no maximum?
       if (is_exponential(n) && a != 0 && a < n && node(a).value > 80) {
+        suggest_late_loops_of_uses(cause.site);
         suggest_minimum_of_scores();
         suggest_helper_of_maximum(cause.site);
         const ValueSite& at = site(cause.site);
@@ -340,6 +354,7 @@ void NumberSuspects::suspect_ill(const Cause& cause) {
       return;
     }
     case Ill::kUnwritten: {
+      if (suspect_constant_nan(n)) return;
       suggest_odd_maxima(cause.site);
       for (const std::uint32_t operand : {a, b, node(n).operand[2]})
         if (operand != 0 && operand < n) suggest_guards_of_key(node(operand).site);

@@ -31,6 +31,8 @@ class NumberSuspects : public Suspects {
   void suggest_head_of_block(std::uint32_t n, std::uint32_t operand, std::uint32_t row,
                              const std::string& why);
   // Two elements are multiplied again and again, and one of them never moves: what reads that.
+  // A product of matrices that adds to a sum of another column of v: what loaded that, and where it was stored.
+  void suspect_addend(std::uint32_t n);
   void suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uint32_t b);
   // Which operand of a product is likelier at fault. That of a matrix product that has elements of several rows, or on the
   // right columns, where there should be one; else the one that does not go on in equal steps, from pair to pair or each
@@ -225,6 +227,10 @@ class NumberSuspects : public Suspects {
   bool is_0_by_0(std::uint32_t n) const;
   // NaN: memory that nobody wrote, or an operation on infinities.
   void suggest_nan(std::uint32_t n);
+  // A product with 0 of shared memory that was filled with it, as behind the last key: who stores there.
+  void suggest_filled(std::uint32_t n);
+  // The same where the compiler knows it to be NaN, as exp(-inf - -inf) is: no score came in.
+  bool suspect_constant_nan(std::uint32_t n);
   // The variable that holds the score of an exponent; empty: not known.
   std::string score_variable(std::uint32_t exponent) const;
   // Attention takes the larger of two scores, never the smaller.

@@ -1,4 +1,6 @@
 // Two operands that do not belong together: which of them strays, and what makes its place.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -255,6 +257,27 @@ void NumberSuspects::suspect_misplaced_score(std::uint32_t at, std::uint32_t wei
     suggest_uses(node(score).site, "makes the index of an operand");
   }
   suggest_moves_with_indices(score, why);
+}
+
+void NumberSuspects::suspect_addend(std::uint32_t n) {
+  const std::uint32_t sum = node(n).operand[0];
+  if (x_graph.whole_blocks || op(n) != ValueOp::kProduct || sum == 0 || sum >= n ||
+      x_terms[sum].kind != TermKind::kWeight || x_terms[sum].column == kNone)
+    return;
+  const auto pairs = x_graph.pairs_of(node(n));
+  const auto is_of_it = [&](const host::ValuePair& pair) {
+    const Term &weight = x_terms[pair.left], &v = x_terms[pair.right];
+    return weight.kind == TermKind::kWeight && v.kind == TermKind::kElement &&
+           v.column == x_terms[sum].column;
+  };
+  const auto first = std::find_if(pairs.begin(), pairs.end(), [&](const host::ValuePair& pair) {
+    return x_terms[pair.left].kind == TermKind::kWeight &&
+           x_terms[pair.right].kind == TermKind::kElement;
+  });
+  if (first == pairs.end() || std::any_of(pairs.begin(), pairs.end(), is_of_it)) return;
+  x_out.what =
+      fmt::format("adds different columns: {}, and {}", term_text(sum), term_text(first->right));
+  suggest_moves_with_indices(sum, "takes up a sum of another column");
 }
 
 void NumberSuspects::suggest_unmoved(std::uint32_t at, std::uint32_t a, std::uint32_t b) {

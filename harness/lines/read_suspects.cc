@@ -21,7 +21,35 @@ void FindingSuspects::suspect_unset(const host::CheckFinding& read) {
   if (!adds || declared == 0 || is_set) return;
   suggest(at.file, at.function, declared, 0, read.array,
           "declares it, and nothing stores to it before it is added to");
-  suggest_stores_beside(at, read.array);
+  suggest_barrier_before(read);
+  suggest_stores_beside(at, read.array, declared);
+}
+
+void FindingSuspects::suggest_barrier_before(const host::CheckFinding& read) {
+  if (x_graph.whole_blocks || read.space != "shared" || read.access.places.empty() ||
+      read.written_below >= 0 || read.written_above >= 0)
+    return;
+  const host::SourcePlace& at = read.access.places.back();
+  const int barrier = x_text.barrier_above(at.file, at.line);
+  const int first = x_text.function_begin(at.file, at.line);
+  const auto is_before = [&](const std::string& file, int line) {
+    return file == at.file && first <= line && line < barrier;
+  };
+  if (barrier == 0) return;
+  for (const std::uint32_t s : stores_before(read)) {
+    const std::vector<NamedLine> calls = lines_in(site(s).callers);
+    if (is_before(site(s).file, site(s).line) ||
+        std::any_of(calls.begin(), calls.end(),
+                    [&](const NamedLine& call) { return is_before(file_of(s, call), call.line); }))
+      return;
+  }
+  // By another name, as "Stage& to = stages[0];", it may be stored to all the same.
+  if (!x_text.is_shared(at.file, read.array)) return;
+  const int declared = x_text.declared_above(at.file, at.line, read.array);
+  for (const int line : x_text.lines_that_name(at.file, at.line, read.array))
+    if (is_before(at.file, line) && line != declared) return;
+  suggest(at.file, at.function, barrier, 0, "",
+          "waits for what is stored to " + read.array + ", and nothing is before it");
 }
 
 void FindingSuspects::suspect_registers(const host::CheckFinding& read) {
@@ -46,8 +74,13 @@ void FindingSuspects::suspect_never_stored(const host::CheckFinding& read) {
     const bool adds = std::erase(stores, at.line) > 0;  // "sum[i] += x;"
     if (!stores.empty() || !has_name(x_text.line(at.file, at.line), {name})) continue;
     suggest_ends_without(at, name);
-    if (!adds) suggest_stores_beside(at, name);
+    if (!adds) suggest_stores_beside(at, name, x_text.declared_above(at.file, at.line, name));
   }
+  // "from.v[j]", a member of what is an element of the array.
+  for (const std::string& member : indexed_members(x_text.line(at.file, at.line)))
+    if (const int declared = x_text.member_declared_above(at.file, at.line, member);
+        declared != 0 && x_text.lines_that_store(at.file, member).empty())
+      suggest_stores_beside(at, member, declared);
   // A helper is given its address: "atomic_max(m + row, x);".
   if (read.space != "global" || read.access.places.size() < 2) return;
   const host::SourcePlace& call = read.access.places[1];
@@ -67,8 +100,8 @@ void FindingSuspects::suggest_ends_without(const host::SourcePlace& at, const st
   }
 }
 
-void FindingSuspects::suggest_stores_beside(const host::SourcePlace& at, const std::string& name) {
-  const int declared = x_text.declared_above(at.file, at.line, name);
+void FindingSuspects::suggest_stores_beside(const host::SourcePlace& at, const std::string& name,
+                                            int declared) {
   if (declared == 0) return;
   struct Beside {
     std::string name;
@@ -275,7 +308,9 @@ void FindingSuspects::suspect_left_out(const host::CheckFinding& finding) {
     return read.places.empty() || site(s).line != read.places.front().line;
   });
   for (const std::uint32_t s : stores) suggest_late_loops(s);
+  suggest_barrier_before(finding);
   if (stores.empty()) suggest_stores_by_text(names_of(finding));
+  if (stores.empty()) suggest_copies_to_members(read);
   suggest_what_keeps_from(stores);
   // Blocks that take parts of the work in turn: "for (work = blockIdx.x; work < n; work += gridDim.x)".
   for (const std::uint32_t s : stores)
@@ -336,9 +371,39 @@ void FindingSuspects::suggest_stores_by_text(const std::vector<std::string>& nam
     for (const std::string& file : files)
       for (const int line : x_text.lines_that_store(file, name)) {
         suggest(file, "", line, 0, name, "stores to it");
+        suggest_taker_beside(file, line);
         suggest_loop_of_store(file, line, name);
         suggest_calls_of_lambda(file, line);
       }
+}
+
+void FindingSuspects::suggest_copies_to_members(const host::CheckAccess& read) {
+  if (x_graph.whole_blocks || read.places.empty()) return;
+  const host::SourcePlace& at = read.places.front();
+  for (const std::string& member : indexed_members(x_text.line(at.file, at.line))) {
+    if (x_text.member_declared_above(at.file, at.line, member) == 0) continue;
+    for (const int line : x_text.lines_that_store(at.file, member)) {
+      for (const std::string& name : variables_of(x_text.statement(at.file, line)))
+        if (const int made = x_text.assigned_above(at.file, line, name);
+            made != 0 && x_text.is_integer(at.file, line, name) &&
+            !is_loop(x_text.line(at.file, made)))
+          suggest(at.file, at.function, made, 0, name,
+                  "says how much is stored to it, or from where");
+      suggest(at.file, at.function, line, 0, member, "stores to it");
+    }
+  }
+}
+
+void FindingSuspects::suggest_taker_beside(const std::string& file, int line) {
+  for (const std::string& name : assigned_names(x_text.line(file, line))) {
+    if (x_text.lines_that_name(file, line, name).size() != 1) continue;
+    for (const int beside : {line + 1, line - 1})
+      for (const std::string& other : assigned_names(x_text.line(file, beside)))
+        for (const int takes : x_text.lines_that_name(file, beside, other))
+          if (takes > std::max(line, beside))
+            return suggest(file, "", takes, 0, other,
+                           "takes " + other + ", and nothing takes " + name);
+  }
 }
 
 void FindingSuspects::suggest_loop_of_store(const std::string& file, int line,

@@ -148,7 +148,8 @@ void NumberSuspects::suspect_scale(std::uint32_t score, std::uint32_t n, const s
       if (x_terms[one].kind == TermKind::kScore && is_whole(x_terms[one])) whole = one;
     if (whole != 0)
       if (const std::vector<NamedLine> calls = lines_in(site(node(whole).site).callers);
-          !calls.empty() && !launches(text_of(node(whole).site, calls.front())))
+          !calls.empty() &&
+          !x_text.launches_within(file_of(node(whole).site, calls.front()), calls.front().line))
         suggest(node(whole).site, calls.front(), "makes the score, which nobody scales");
   }
   if (!scaled)

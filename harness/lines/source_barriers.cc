@@ -145,6 +145,16 @@ bool SourceText::has_barrier(const std::string& file, int after, int before, boo
   return false;
 }
 
+int SourceText::barrier_above(const std::string& file, int number) {
+  note_bodies(file);
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  const auto [first, last] = function_around(tokens, number);
+  int found = 0;
+  for (std::size_t i = first; i < last && tokens[i].line < number; ++i)
+    if (waits_at(tokens, i, true)) found = tokens[i].line;
+  return found;
+}
+
 bool SourceText::tells_at(const std::vector<Token>& tokens, std::size_t i, int depth) const {
   const bool member = i > 0 && tokens[i - 1].is_any({".", "->"}) && is_use(tokens, i);
   if (tokens[i].kind == TokenKind::kString)

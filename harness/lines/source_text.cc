@@ -469,7 +469,8 @@ std::vector<int> SourceText::lines_of_function(const std::string& file, std::str
   std::set<int> lines;
   for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
     if (!tokens[i].is(name) || !tokens[i + 1].is("(")) continue;
-    const std::size_t begin = behind_bracket(tokens, i + 1);
+    std::size_t begin = behind_bracket(tokens, i + 1);
+    while (begin < tokens.size() && tokens[begin].is_any({"const", "noexcept"})) ++begin;
     if (begin >= tokens.size() || !tokens[begin].is("{")) continue;
     const std::size_t end = behind_bracket(tokens, begin);
     for (std::size_t in = begin + 1; in + 1 < end; ++in) lines.insert(tokens[in].line);
@@ -531,12 +532,31 @@ std::vector<int> SourceText::ends_of_functions_that_ignore(const std::string& fi
   return out;
 }
 
+int SourceText::function_begin(const std::string& file, int number) {
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  const auto [begin, end] = function_around(tokens, number);
+  return begin < end ? tokens[begin].line : number;
+}
+
 std::vector<int> SourceText::lines_that_launch(const std::string& file) {
   std::vector<int> found;
   const int count = static_cast<int>(file_of(file).code.size());
   for (int at = 1; at <= count; ++at)
     if (launches(line(file, at))) found.push_back(at);
   return found;
+}
+
+bool SourceText::launches_within(const std::string& file, int number) {
+  if (launches(statement(file, number))) return true;
+  const std::vector<Token>& tokens = file_of(file).tokens.tokens;
+  int end = number;  // of what is open behind the line
+  for (std::size_t i = 0; i < tokens.size() && tokens[i].line <= number; ++i)
+    if (tokens[i].line == number && tokens[i].is_any({"(", "{"}))
+      if (const std::size_t behind = behind_bracket(tokens, i); behind <= tokens.size())
+        end = std::max(end, tokens[behind - 1].line);
+  for (int at = number + 1; at <= end; ++at)
+    if (launches(line(file, at))) return true;
+  return false;
 }
 
 int SourceText::end_of_block(const std::string& file, int number) {
@@ -591,7 +611,10 @@ std::vector<int> SourceText::lines_that_store(const std::string& file, std::stri
     if (end >= tokens.size() || !tokens[end].is("[")) continue;
     end = behind_subscripts(tokens, end);
     const bool assigns = end < tokens.size() && tokens[end].is_any({"=", "+=", "-=", "*=", "/="});
-    const bool hands_on = i > 1 && tokens[i - 1].is("&") && tokens[i - 2].is_any({"(", ","});
+    std::size_t begin = i;  // "&to.v[0]"
+    while (begin > 1 && tokens[begin - 1].is_any({".", "->"})) begin -= 2;
+    const bool hands_on =
+        begin > 1 && tokens[begin - 1].is("&") && tokens[begin - 2].is_any({"(", ","});
     if ((assigns || hands_on) && (out.empty() || out.back() != tokens[i].line))
       out.push_back(tokens[i].line);
   }
@@ -610,8 +633,8 @@ int SourceText::declares_fragment_above(const std::string& file, int number,
   return found;
 }
 
-int SourceText::moves_others_by_block(const std::string& file, int number,
-                                      std::string_view variable) {
+std::vector<SourceText::Mover> SourceText::moved_by_block(const std::string& file, int number,
+                                                          std::string_view variable) {
   const std::vector<Token>& tokens = file_of(file).tokens.tokens;
   const auto [begin, end] = function_around(tokens, number);
   std::set<std::string_view> of_block;
@@ -619,7 +642,7 @@ int SourceText::moves_others_by_block(const std::string& file, int number,
     return of_block.count(tokens[at].text) != 0 ||
            (tokens[at].is("blockIdx") && tokens[at + 2].is_any({"y", "z"}));
   };
-  int found = 0;
+  std::vector<Mover> found;
   for (std::size_t i = begin + 1; i + 1 < end && tokens[i].line <= number; ++i) {
     const bool moves = tokens[i + 1].is("+=");
     if (!tokens[i].is_identifier() || (!moves && !tokens[i + 1].is("="))) continue;
@@ -628,9 +651,9 @@ int SourceText::moves_others_by_block(const std::string& file, int number,
     for (std::size_t at = i + 2; at < behind && at + 2 < end; ++at)
       by_block = by_block || is_of_block(at);
     const bool is_pointer = moves || tokens[i - 1].is_any({"*", "__restrict__", "__restrict"});
-    if (is_pointer && tokens[i].is(variable)) return 0;
+    if (is_pointer && tokens[i].is(variable)) return {};
     if (by_block && is_pointer)
-      found = tokens[i].line;
+      found.push_back({std::string(tokens[i].text), tokens[i].line});
     else if (by_block)
       of_block.insert(tokens[i].text);
   }
@@ -670,6 +693,15 @@ std::vector<int> SourceText::returns_above(const std::string& file, int number) 
 int SourceText::declared_above(const std::string& file, int number, std::string_view variable) {
   for (int at = number; at > 0 && at > number - kFurthest; --at)
     if (declares_integer(line(file, at), variable).has_value()) return at;
+  return 0;
+}
+
+int SourceText::member_declared_above(const std::string& file, int number,
+                                      std::string_view member) {
+  for (int at = number; at > 0 && at > number - kFurthest; --at)
+    if (declares_integer(line(file, at), member).has_value() &&
+        !extents_of(line(file, at), member).empty())
+      return at;
   return 0;
 }
 

@@ -69,6 +69,8 @@ class SourceText {
   static constexpr int kFurthest = 400;  // lines above
   // This line, or the nearest above, that declares the variable; 0: none.
   int declared_above(const std::string& file, int line, std::string_view variable);
+  // The nearest line above that declares an array of this name in a struct: "float k[16][32], v[16][32];"; 0: none.
+  int member_declared_above(const std::string& file, int line, std::string_view member);
   // Whether it says that the variable is an integer.
   bool is_integer(const std::string& file, int line, std::string_view variable);
   // In Python, the last line of code of the block that begins at this one; 0: there is none.
@@ -91,14 +93,20 @@ class SourceText {
     std::vector<int> calls;  // lines behind it, in the same function, that name it
   };
   std::vector<Lambda> lambdas_around(const std::string& file, int line);
+  // The line of the brace of the function around this one; the line itself where there is none.
+  int function_begin(const std::string& file, int line);
   // Lines of the function around this one that name the variable.
   std::vector<int> lines_that_name(const std::string& file, int line, std::string_view variable);
   // Lines with the "<<<" of a launch.
   std::vector<int> lines_that_launch(const std::string& file);
+  // Whether the statement launches a kernel, perhaps in a lambda that it hands on: "DISPATCH(dim, [&] { f<<<...>>>(); });".
+  bool launches_within(const std::string& file, int line);
   // The nearest line up to this one that declares the variable as a fragment of wmma: "fragment<matrix_b, ...> b;"; 0: none.
   int declares_fragment_above(const std::string& file, int number, std::string_view variable);
   // Whether threads wait for each other at a line behind `after` and before `before`; `of_block`: not of one warp alone.
   bool has_barrier(const std::string& file, int after, int before, bool of_block = false);
+  // The last such line above this one in the same function, of all threads of a block; 0: there is none.
+  int barrier_above(const std::string& file, int line);
   // The last line behind `after` and before `before` where a thread waits for its copies, for all or some; 0: none.
   int last_wait_for_copies(const std::string& file, int after, int before);
   // Near lines that call the same function as this one, with no barrier, no wait for copies and no commit of a group
@@ -107,9 +115,13 @@ class SourceText {
   // The first line below in the same function by which other blocks come to know how far this one is: an atomic operation, or a
   // barrier of the grid; 0: there is none.
   int tells_other_blocks(const std::string& file, int line);
-  // The last line up to this one in the same function that moves a pointer on by blockIdx.y or blockIdx.z, or makes one so: "q
-  // += blockIdx.y * n;". 0: there is none, or a line moves or makes this variable.
-  int moves_others_by_block(const std::string& file, int line, std::string_view variable);
+  // What moves pointers on by blockIdx.y or blockIdx.z, or makes them so, up to this line in the same function: "q +=
+  // blockIdx.y * n;". None where a line moves or makes this variable.
+  struct Mover {
+    std::string name;
+    int line = 0;
+  };
+  std::vector<Mover> moved_by_block(const std::string& file, int line, std::string_view variable);
   // Whether the file has barriers of the whole grid.
   bool has_grid_barrier(const std::string& file);
   // Lines that wait for asynchronous copies and may leave some in flight: those above in the same function, the nearest first, then what comes behind

@@ -19,6 +19,13 @@ bool NumberSuspects::divides_by_0(std::uint32_t n) const {
 }
 
 void NumberSuspects::suggest_unsummed(std::uint32_t row) {
+  // What o is summed with, not what sums of several lanes or blocks are put together by.
+  std::set<std::uint32_t> of_v;
+  for (std::uint32_t n = 1; n < x_graph.nodes.size() && !x_graph.whole_blocks; ++n)
+    for (const std::uint32_t of : operands(n))
+      if (x_terms[of].kind == TermKind::kElement && x_terms[of].buffer == 2)
+        if (const std::uint32_t weight = first_operand(n, TermKind::kWeight); weight != 0)
+          of_v.insert(made_by(weight));
   std::uint32_t last = 0;
   unsigned most = 0;
   for (std::uint32_t n = 1; n < x_graph.nodes.size(); ++n) {
@@ -28,6 +35,7 @@ void NumberSuspects::suggest_unsummed(std::uint32_t row) {
       continue;
     const unsigned keys = x_terms.keys().count(term.set);
     if (keys < most || (keys == 1 && !is_exponential(n))) continue;
+    if (last != 0 && keys == most && of_v.contains(last) && !of_v.contains(n)) continue;
     most = keys;
     last = n;
   }

@@ -285,6 +285,9 @@ void SumSuspects::suspect_place(Cause cause, bool rows) {
     suggest_indices(cause.site, "makes the index of the store");
   }
   if (!loads_all(buffer, cause.row)) suggest_loaders(buffer, why);
+  // A mask knows which row it is: the keys are those of the row that it is stored as.
+  const std::uint32_t q = rows ? q_of(cause.node) : 0;
+  if (q != 0 && has_keys_of_one(term, cause.row)) suggest_moves(q, why);
   // Where each element is stored to once, the column was taken for another one before.
   const std::uint32_t v = rows ? 0 : factor_of_v(cause.node);
   const std::size_t before = x_out.suspects.size();
@@ -297,12 +300,53 @@ void SumSuspects::suspect_place(Cause cause, bool rows) {
   // Two columns of one, and each is stored once: that is no matter of the store.
   if (v != 0 && !by_store && is_right_there(cause.row, term.column)) suggest_node(v, why);
   suggest(cause.site, "stores it");
+  if (!rows && !by_store) suggest_stored_name(cause.site, "makes what is stored");
   if (v != 0) suggest_node(v, why);
+  if (q != 0) suggest_node(q, why);
   if (rows && !by_store && !x_graph.whole_blocks) suggest_rows_of_place(cause.site);
   if (rows) suggest_loaders(buffer, why);
   suggest_moves_with_indices(cause.node, "hands on the column");
   suggest_indices(cause.site, "makes the index of the store");
   suggest_loaders(buffer, why);
+}
+
+std::uint32_t SumSuspects::q_of(std::uint32_t n) const {
+  if (x_graph.whole_blocks) return 0;
+  const auto is_q = [&](std::uint32_t of) {
+    return x_terms[of].kind == TermKind::kElement && x_terms[of].buffer == 0;
+  };
+  const std::uint32_t weight = exponential_in(n, 1 << 14);
+  n = weight == 0 ? 0 : node(weight).operand[0];
+  for (int steps = 0; steps < 1024 && n != 0 && node(n).site != 0 && !node(n).is_input(); ++steps) {
+    if (op(n) == ValueOp::kProduct)
+      for (const auto& [left, right] : x_graph.pairs_of(node(n)))
+        for (const std::uint32_t of : {left, right})
+          if (is_q(of)) return of;
+    if (const std::uint32_t q = first_operand(n, is_q); q != 0) return q;
+    n = first_operand(n, TermKind::kScore);
+  }
+  return 0;
+}
+
+bool SumSuspects::has_keys_of_one(const Term& sum, std::uint32_t row) const {
+  bool differ = false;
+  for (unsigned j = 0; j < x_terms.keys().size(); ++j) {
+    const bool sees = x_attention.visible(row, j);
+    if (x_terms.keys().has(sum.set, j) != sees) return false;
+    differ = differ || sees != x_attention.visible(sum.row, j);
+  }
+  return differ;
+}
+
+void SumSuspects::suggest_stored_name(std::uint32_t store, const std::string& why) {
+  const ValueSite& at = site(store);
+  const std::string& text = x_text.line(at.file, at.line);
+  const std::size_t value = text.rfind('=');
+  if (x_graph.whole_blocks || value == text.npos) return;
+  const std::vector<std::string> names = variables_of(text.substr(value + 1));
+  if (names.size() == 1)
+    suggest(at.file, at.function, x_text.assigned_above(at.file, at.line, names.front()), 0,
+            names.front(), why);
 }
 
 bool SumSuspects::is_right_there(std::uint32_t row, unsigned column) const {

@@ -78,6 +78,12 @@ class SumSuspects : public NumberSuspects {
   void suspect_taken_for(const Cause& cause);
   // Where a column of a sum was v, on its way into it; 0: not found.
   std::uint32_t factor_of_v(std::uint32_t n) const;
+  // An element of q that a weight of the sum is made of; 0: not found.
+  std::uint32_t q_of(std::uint32_t n) const;
+  // Whether the sum has the keys that the row sees, and its own row sees others.
+  bool has_keys_of_one(const Term& sum, std::uint32_t row) const;
+  // "o[i] = pair;": where pair was made.
+  void suggest_stored_name(std::uint32_t store, const std::string& why);
   // On the way of a sum of v the line that takes a number of which another line makes another sum.
   void suggest_shared_operand(std::uint32_t n);
   // Around the line of a number, loops in which something is subtracted from a real variable that they never change: where

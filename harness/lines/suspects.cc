@@ -214,10 +214,20 @@ void Suspects::suggest_condition(std::uint32_t site_number, const Condition& con
         (text.find(test.name + " ?") != text.npos ||
          text.find("(" + test.name + ")") != text.npos ||
          (text.find("(!" + test.name + ")") != text.npos && text.find("return") != text.npos)) &&
-        computes(text_of(site_number, test), test.name) && !is_loop(text_of(site_number, test)))
+        computes(text_of(site_number, test), test.name) && !is_loop(text_of(site_number, test))) {
       suggest(site_number, test, why);
+      suggest_short_calls(file_of(site_number, test), test.line, why);
+    }
   suggest(site_number, condition.at, why);
   for (const NamedLine& test : condition.tests) suggest(site_number, test, why);
+}
+
+void Suspects::suggest_short_calls(const std::string& file, int line, const std::string& why) {
+  if (x_graph.whole_blocks) return;
+  for (const std::string& name : called_names(x_text.statement(file, line)))
+    if (const std::vector<int> lines = x_text.lines_of_function(file, name);
+        lines.size() == 1 && has_name(x_text.line(file, lines.front()), {"return"}))
+      suggest(file, name, lines.front(), 0, "", why);
 }
 
 bool Suspects::is_place_of_output(std::uint32_t site_number, const NamedLine& at) const {
@@ -250,6 +260,17 @@ void Suspects::suggest_late_loops(std::uint32_t site_number) {
       suggest(site_number, condition.at, "leaves its first steps out");
 }
 
+void Suspects::suggest_late_loops_of_uses(std::uint32_t site_number) {
+  if (x_graph.whole_blocks) return;
+  for (const NamedLine& use : variables_in(site(site_number).uses, ',')) {
+    const std::string& file = file_of(site_number, use);
+    for (const Statement& around : x_text.statements_around(file, use.line))
+      if (around.loop && begins_late(x_text.line(file, around.begin)))
+        suggest(file, site(site_number).function, around.begin, 0, "",
+                "leaves its first steps out");
+  }
+}
+
 const std::string& Suspects::text_of(std::uint32_t site_number, const NamedLine& at) {
   return x_text.statement(file_of(site_number, at), at.line);
 }
@@ -264,11 +285,33 @@ void Suspects::suggest_of_block(std::uint32_t site_number, const std::string& wh
   if (!any) suggest_mover_of_others(site_number);
 }
 
+void Suspects::suggest_unmoved_by_block(std::uint32_t site_number) {
+  const std::vector<NamedLine> uses = variables_in(site(site_number).uses, ',');
+  if (std::none_of(uses.begin(), uses.end(),
+                   [](const NamedLine& use) { return comes_of(use, "xyz"); }))
+    suggest_mover_of_others(site_number);
+}
+
 void Suspects::suggest_mover_of_others(std::uint32_t site_number) {
   const ValueSite& at = site(site_number);
-  if (const int line = x_text.moves_others_by_block(at.file, at.line, at.variable); line != 0)
-    suggest(at.file, at.function, line, 0, "",
-            fmt::format("moves other arrays on to a block's own part, and not {}", at.variable));
+  const std::vector<SourceText::Mover> movers =
+      x_text.moved_by_block(at.file, at.line, at.variable);
+  if (movers.empty()) return;
+  // q lies as o does, and k as v.
+  note_loaders();
+  std::set<std::string> alike;
+  if (x_loaders[0].contains(site_number)) {
+    for (const auto& output : x_graph.outputs[0])
+      if (const std::uint32_t s = store_of(output); s != 0) alike.insert(site(s).variable);
+  } else {
+    for (const std::uint32_t s : x_loaders[x_loaders[1].contains(site_number) ? 2 : 1])
+      alike.insert(site(s).variable);
+  }
+  const auto found = std::find_if(movers.begin(), movers.end(), [&](const SourceText::Mover& one) {
+    return alike.contains(one.name);
+  });
+  suggest(at.file, at.function, (found == movers.end() ? movers.back() : *found).line, 0, "",
+          fmt::format("moves other arrays on to a block's own part, and not {}", at.variable));
 }
 
 void Suspects::suggest_head(std::uint32_t site_number, const std::string& why) {
@@ -347,7 +390,8 @@ std::vector<NamedLine> Suspects::by_likelihood(std::uint32_t site_number,
 void Suspects::suggest_callers(std::uint32_t site_number, const std::string& why) {
   const ValueSite& s = site(site_number);
   for (const NamedLine& line : lines_in(s.callers))
-    suggest(site_number, line, launches(text_of(site_number, line)) ? "launches it" : why);
+    suggest(site_number, line,
+            x_text.launches_within(file_of(site_number, line), line.line) ? "launches it" : why);
 }
 
 void Suspects::suggest_returns(std::uint32_t site_number, const std::string& why) {

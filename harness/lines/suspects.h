@@ -78,12 +78,16 @@ class Suspects : public Walk {
   std::vector<std::uint32_t> stores_to(const std::vector<std::string>& names) const;
   // Loops around a site that leave their first steps out, where something lacks.
   void suggest_late_loops(std::uint32_t site_number);
+  // The same of loops around what makes its variables.
+  void suggest_late_loops_of_uses(std::uint32_t site_number);
   const std::string& text_of(std::uint32_t site_number, const NamedLine& at);
   // The file of a line that is told of the site.
   const std::string& file_of(std::uint32_t site_number, const NamedLine& at) const {
     return at.file.empty() ? site(site_number).home : at.file;
   }
   void suggest_callers(std::uint32_t site_number, const std::string& why);
+  // Functions of one line that the statement calls: "bool in() const { return row < rows(); }".
+  void suggest_short_calls(const std::string& file, int line, const std::string& why);
   // Where functions that the line calls return.
   void suggest_returns(std::uint32_t site_number, const std::string& why);
   // The innermost of these calls, and what is computed of the integers that it names.
@@ -138,6 +142,8 @@ class Suspects : public Walk {
   void suggest_of_block(std::uint32_t site_number, const std::string& why);
   // Where nothing moves the array of an access on to a block's own part: the line that moves others.
   void suggest_mover_of_others(std::uint32_t site_number);
+  // The same, if the access has nothing of the block's index.
+  void suggest_unmoved_by_block(std::uint32_t site_number);
   void suggest_loaders(unsigned buffer, const std::string& why);
   // Whether they loaded the first keys that the row sees, and not the last.
   bool lacks_last_keys(unsigned buffer, std::uint32_t row);

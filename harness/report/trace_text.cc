@@ -165,8 +165,8 @@ std::string schedules_text(const TraceResult& r, const Style& style) {
     case ScheduleFinding::kRightIfConverged:
       return "  " +
              paint(style, Colour::kRed,
-                   "Right only while each warp happens to stay converged: look for a missing "
-                   "__syncwarp.") +
+                   "Right only while each warp happens to stay converged, or warps to come one "
+                   "after the other: look for a missing __syncwarp or __syncthreads.") +
              detail + '\n';
   }
   return "";

@@ -106,6 +106,35 @@ COPIED = [("// Fills the cache", "__global__ void copied(float *to, const float 
           ("  cudaStreamSynchronize(stream);", "  copied<<<(n + 127) / 128, 128, 0, stream>>>(out, own_o, n);\n  cudaStreamSynchronize(stream);")]
 
 EDITS = {
+    "a maximum whose loop leaves half of its keys out": (
+        "swizzled_tiles", "--seqlen 64 --heads 1 --mask causal", "      for (int i = 0; i < 2; ++i) {\n        float& x = s[n][2 * half + i];\n        const int key",
+        "      for (int i = 1; i < 2; ++i) {\n        float& x = s[n][2 * half + i];\n        const int key", "for (int i = 1; i < 2; ++i)", 1, False),
+    "an accumulator of other columns": (
+        "wmma_block", "--seqlen 33 --mask causal", "wmma::load_matrix_sync(o, t.O + d * 16, D,", "wmma::load_matrix_sync(o, t.O + 16, D,", "t.O + 16, D,", 3, False),
+    "a maximum that no score comes into": (
+        "cuda_pipeline", "--dtype fp32 --seqlen 40 --head-dim 32", "m_new = fmaxf(m_new, s[j]);", "m_new = (m_new);", "m_new = (m_new);", 1, False),
+    "an index that lets no key in": (
+        "torch_extension", "--seqlen 40 --head-dim 32", "const int j = j0 + lane;", "const int j = j0 + last;", "const int j = j0 + last;", 2, False),
+    "a scale that is left out where a macro launches": (
+        "dispatch_types", "--seqlen 40 --head-dim 32", "      s *= softmax_scale;\n", "", "s += q[d] * Convert", 3, False),
+    "a sum that alone is not rescaled": (
+        "mma_flash2", "--seqlen 40", "      l[half_row] *= alpha;\n", "", "alpha = __expf(m[half_row] - base)", 3, False),
+    "weights of v that no sum has, where blocks put sums together": (
+        "look_back", "--dtype fp32 --heads 3 --seqlen-q 3 --seqlen-k 65 --head-dim 32", "    l = l * a + p;\n", "", "p = __expf(s - m_new);", 1, False),
+    "fragments of other rows of q, as the mask knows": (
+        "swizzled_tiles", "--seqlen 64 --heads 1 --mask causal", "load_left(qf[d], sq, warp * 16,", "load_left(qf[d], sq, warp + 16,", "sq, warp + 16,", 2, False),
+    "a column that goes into what is stored": (
+        "mma_flash2", "--seqlen 40", "__floats2half2_rn(of[j][half_row * 2] / sum", "__floats2half2_rn(of[j][half_row * 3] / sum", "const half2 pair", 3, False),
+    "q that no line moves to its head": (
+        "half2_rows", "--batch 2 --seqlen-q 3 --seqlen-k 65 --head-dim 32", "  q += ((size_t)blockIdx.y * seq_q + row) * D2;\n", "", "out += ", 1, False),
+    "a score that a lambda stores and nothing masks": (
+        "mask_functors", "--dtype fp32 --seqlen-q 33 --seqlen-k 20 --head-dim 16 --mask causal:bottom_right", "p[j] = mask(query, j) ?", "p[j] = true ?",
+        "p[j] = true ?", 2, False),
+    "a method that says which rows there are": (
+        "gqa_packed", "--dtype fp32 --batch 2 --heads 3 --kv-heads 1 --seqlen-q 3 --seqlen-k 33 --head-dim 32", "return seqlen_q * group();", "return group();",
+        "packed_rows() const", 2, False),
+    "a tile that is filled with zeros in time": (
+        "cp_async_ring", "--seqlen 40", "issue_tile(tile + 1, (tile + 1) & 1);", "issue_tile(tile + 2, (tile + 1) & 1);", "issue_tile(tile + 2", 1, False),
     "a sum of earlier steps as it is, beside what lanes scan": (
         "coalesced_groups", "--seqlen 40 --head-dim 32", "l = l * alpha + warp.shfl(sums, 31);", "l = l + warp.shfl(sums, 31);", "l = l + warp", 1, False),
     "a maximum that a helper takes of the wrong lane": (
@@ -676,6 +705,38 @@ EDITS = {
 
 # As EDITS, where attn-diag check finds something: it needs the instrumented build.
 CHECKED_EDITS = {
+    "a base of k that is behind all of it": (
+        "half2_rows", "--heads 1 --seqlen-q 3 --seqlen-k 65 --head-dim 32", "k += (size_t)blockIdx.y * seq_k * D2;", "k += (size_t)(blockIdx.y + 1) * seq_k * D2;",
+        "k += (size_t)(blockIdx.y + 1)", 1, False),
+    "a barrier object that is used with no barrier behind its initialisation": (
+        "mbarrier_ring", "--dtype bf16 --seqlen 40", "  __syncthreads();\n\n  if (threadIdx.x < N_LOAD)", "\n  if (threadIdx.x < N_LOAD)",
+        "ptx::mbar_init(ptx::smem_u32(&full", 2, False),
+    "a wait for a free stage that is left out": (
+        "mbarrier_ring", "--dtype bf16 --seqlen 40", "if (round > 0) ptx::mbar_wait", "if (!(round > 0)) ptx::mbar_wait", "if (!(round > 0))", 2, False),
+    "roles of a pipeline the other way round": (
+        "block_pipeline", "--dtype fp32 --seqlen 40 --head-dim 32", "loads ? cuda::pipeline_role::producer", "!loads ? cuda::pipeline_role::producer",
+        "cuda::make_pipeline", 2, False),
+    "a guard of integers that lets the end through": (
+        "cuda_atomic_flags", "--dtype fp32 --heads 1 --seqlen 17 --head-dim 32", "    }\n  __syncthreads();\n  float m",
+        "    }\n  if (d <= splits)\n    if (flags[row * splits + d] > 1) return;\n  __syncthreads();\n  float m", "if (d <= splits)", 3, False),
+    "an array that nothing is stored to before a barrier": (
+        "naive_rows", "--dtype fp32 --batch 2 --seqlen-q 3 --seqlen-k 70 --head-dim 20", "    red[tid] = best;\n", "", "__syncthreads();", 3, False),
+    "a tile that another kernel alone fills": (
+        "two_externs", "--dtype fp32 --seqlen-q 17 --seqlen-k 33 --head-dim 16", "  load_tile(k + (size_t)head * sk * vecs * 4, col0, sk, vecs);\n", "",
+        "__syncthreads();", 1, False),
+    "an address that no copy takes": (
+        "cp_async_ring", "--seqlen 40", "      cp_async_zfill(dst_k, &K[at], valid);\n", "", "cp_async_zfill(dst_v", 2, False),
+    "a member that no copy fills": (
+        "block_pipeline", "--dtype fp32 --seqlen 40 --head-dim 32", "      cuda::memcpy_async(warp, &to.v[0][0], v + at, bytes, pipe);\n", "", "&to.k[0][0]", 1, False),
+    "a last key that is beyond the tile": (
+        "vote_skip", "--dtype fp32 --seqlen-q 65 --seqlen-k 40 --head-dim 32 --mask causal:bottom_right", "last = min(nk, first + TILE_K) - 1;", "last = (nk) - 1;",
+        "last = (nk) - 1;", 1, False),
+    "a lambda that says how much is copied": (
+        "cuda_pipeline", "--dtype fp32 --seqlen 40 --head-dim 32", "kDim * min(kKeys, len - tile * kKeys); };", "kDim * (len - tile * kKeys); };",
+        "const auto bytes", 1, False),
+    "rows of warps that are one": (
+        "mma_flash2", "--seqlen 40", "    const int row = m0 + warp * 16 + g + half_row * 8;\n    if", "    const int row = m0 + m0 * 16 + g + half_row * 8;\n    if",
+        "row = m0 + m0 * 16", 1, False),
     "a loop over work that ends before all of it": (
         "grid_sync", "--dtype fp32 --batch 2 --heads 1 --seqlen 17 --head-dim 32 --num-splits 5", "work < rows * splits;", "work < rows;",
         "work < rows;", 2, False),

@@ -210,6 +210,13 @@ void BlockChecker::begin_atomic(unsigned thread, const MemoryAccess& what, std::
   if ((what.flags & kAtomic) != 0) ++x_checker->summary().atomics;
 }
 
+void BlockChecker::use_barrier(unsigned thread, std::uintptr_t at, std::size_t bytes,
+                               std::uintptr_t pc) {
+  x_synchronising = true;
+  access(thread, {Access::kRead, at, bytes, kAtomic}, pc);
+  x_synchronising = false;
+}
+
 void BlockChecker::access(unsigned thread, const MemoryAccess& what, std::uintptr_t pc) {
   const auto [kind, at, bytes, flags] = what;
   if ((flags & (kAtomic | kVolatile)) != 0 && !x_synchronising) [[unlikely]] {

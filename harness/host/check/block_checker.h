@@ -48,6 +48,9 @@ class BlockChecker {
   // as it was hands nothing over: whoever sees that value may have seen it before.
   void begin_atomic(unsigned thread, const MemoryAccess& what, std::uintptr_t pc);
   void hand_over(unsigned thread, std::uintptr_t at);
+  // Arrives or waits at a barrier object, which it reads here, so that only its initialisation may race with that: whom
+  // it orders, arrive(), complete() and leave() say.
+  void use_barrier(unsigned thread, std::uintptr_t at, std::size_t bytes, std::uintptr_t pc);
   // All accesses of a loop, about to happen. False: not all are known to be right, and each is to be announced by
   // itself; only right ones have been noted.
   bool access_loop(unsigned thread, const AnnouncedLoop& loop, std::uintptr_t frame);

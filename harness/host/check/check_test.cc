@@ -272,6 +272,21 @@ TEST_CASE("barrier objects and named barriers order who waits for them") {
         CheckKind::kRace);
 }
 
+TEST_CASE("a barrier object wants a barrier between who initialises it and who uses it") {
+  for (const bool object : {false, true}) {
+    CAPTURE(object);
+    check_clean([&](Memory& m) { return checked::unpublished(m.out.data(), object, true); });
+    const CheckFinding found = only(checked_launch(
+        [&](Memory& m) { return checked::unpublished(m.out.data(), object, false); }));
+    CHECK(found.kind == CheckKind::kRace);
+    CHECK(found.severity == Severity::kError);
+    CHECK(found.space == "shared");
+    CHECK(found.other.thread[0] == 0);
+    CHECK(found.other.write);
+    CHECK_FALSE(found.other.atomic);
+  }
+}
+
 TEST_CASE("of a race it is said which named barriers stand between") {
   const CheckFinding found =
       only(checked_launch([](Memory& m) { return checked::two_named(m.out.data()); }));

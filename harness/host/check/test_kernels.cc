@@ -4,6 +4,7 @@
 #include <cuda/barrier>
 
 #include "attn_diag_host/check_hooks.h"
+#include "attn_diag_host/mbarrier.h"
 #include "attn_diag_host/named_barrier.h"
 
 namespace attn_diag::host::checked {
@@ -147,6 +148,21 @@ __global__ void barrier_object_kernel(int* out, bool waits) {
   auto token = barrier.arrive();
   if (waits) barrier.wait(std::move(token));
   out[t] = sRow[(t + 32) % kThreads];
+}
+
+__global__ void unpublished_kernel(int* out, bool object, bool publishes) {
+  __shared__ cuda::barrier<cuda::thread_scope_block> barrier;
+  __shared__ std::uint64_t word;
+  if (threadIdx.x == 0) {
+    init(&barrier, kThreads);
+    mbarrier_init(&word, kThreads, __FILE__, __LINE__);
+  }
+  if (publishes) __syncthreads();
+  if (object)
+    barrier.arrive_and_wait();
+  else
+    mbarrier_arrive(&word, 1, __FILE__, __LINE__);
+  out[threadIdx.x] = 1;
 }
 
 __device__ __forceinline__ void meet(unsigned id) {
@@ -369,6 +385,9 @@ cudaError_t past_dynamic(int* out) {
 }
 cudaError_t barrier_object(int* out, bool waits) {
   return run(1, 0, barrier_object_kernel, out, waits);
+}
+cudaError_t unpublished(int* out, bool object, bool publishes) {
+  return run(1, 0, unpublished_kernel, out, object, publishes);
 }
 cudaError_t waits_in_vain(int* out, bool called) { return run(1, 0, vain_kernel, out, called); }
 cudaError_t wait_for_each_other(int* out) { return run(1, 0, crossed_kernel, out); }

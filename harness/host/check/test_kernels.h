@@ -32,6 +32,8 @@ cudaError_t named(int* out, bool waits);
 // A warp reads what the other stores, with a named barrier between that only its own warp comes to.
 cudaError_t two_named(int* out);
 // The first warp waits for the second at a named barrier, within a helper, and the second does not come.
+// Without a barrier between who initialises a cuda::barrier, or an mbarrier, and who arrives at it.
+cudaError_t unpublished(int* out, bool object, bool publishes);
 cudaError_t waits_in_vain(int* out, bool called);  // else the helper is inlined
 // Each of two warps waits for the other, within the helper, at a barrier to which the other does not come.
 cudaError_t wait_for_each_other(int* out);
