@@ -66,8 +66,12 @@ void NumberSuspects::suggest_chosen(std::uint32_t user,
 bool NumberSuspects::suggest_written_choice(std::uint32_t s, const std::string& name,
                                             double number) {
   const std::string why = "chooses a number where something of a key belongs";
+  // "exp(s[j] - base)": not what is subtracted.
+  const std::vector<std::string> subtracted =
+      subtracted_names(x_text.line(site(s).file, site(s).line));
   for (const NamedLine& use : variables_in(site(s).uses, ','))
-    if ((name.empty() || use.name == name) && may_choose(text_of(s, use), use.name, number)) {
+    if ((name.empty() ? !has_name(use.name, subtracted) : use.name == name) &&
+        may_choose(text_of(s, use), use.name, number)) {
       suggest(s, use, why);
       return true;
     }

@@ -415,7 +415,7 @@ TEST_CASE("what a function uses and never computes, beside what it does") {
   const auto path = std::filesystem::temp_directory_path() / "attn_diag_unchanged_test.cu";
   std::ofstream(path) << R"(__global__ void f(const float* s, float* o, int n) {
   float m = -INFINITY, l = 0.0f, acc = 0.f, zero = 0.f;
-  float low = -1e30f, high[2] = {0.f, 0.f}, given = 0.f;
+  float low = -1e30f, high[2] = {0.f, 0.f}, given = 0.f, late = 0.f;
   float none = 0.f;
   int count = 0, other = 0;
   fill(given);
@@ -424,7 +424,7 @@ TEST_CASE("what a function uses and never computes, beside what it does") {
     low = fmaxf(low, s[i]);
     m = -INFINITY;
   }
-  o[0] = acc / l + m + low * high[1] + given + none + count;
+  o[0] = acc / l + m + low * high[1] + given + none + count + late;
   other = n;
 }
 __global__ void g(const float* s, float* o) {
@@ -438,8 +438,11 @@ __global__ void g(const float* s, float* o) {
   std::vector<std::tuple<std::string, std::string, int>> found;
   for (const UnchangedName& one : text.never_computed(path.string(), 9))
     found.emplace_back(one.name, one.beside, one.line);
-  CHECK(found == std::vector<std::tuple<std::string, std::string, int>>{
-                     {"l", "acc", 8}, {"m", "acc", 8}, {"zero", "acc", 8}, {"high", "low", 9}});
+  CHECK(found == std::vector<std::tuple<std::string, std::string, int>>{{"l", "acc", 8},
+                                                                        {"m", "acc", 8},
+                                                                        {"zero", "acc", 8},
+                                                                        {"high", "low", 9},
+                                                                        {"late", "low", 9}});
   CHECK(text.never_computed(path.string(), 18).empty());
   std::filesystem::remove(path);
 }

@@ -33,9 +33,14 @@ std::size_t statement_begin(const Tokens& tokens, std::size_t i, std::size_t beg
   int depth = 0;
   while (i > begin) {
     const Token& before = tokens[i - 1];
-    if (before.is_any({")", "]"})) ++depth;
-    if (before.is_any({"(", "["}) && --depth < 0) break;
-    if (depth == 0 && before.is_any({";", "{", "}"})) break;
+    // "float o[4] = {}, m = 0": no block ends before a comma.
+    if (before.is_any({")", "]"}) || (before.is("}") && (depth > 0 || tokens[i].is(",")))) {
+      ++depth;
+    } else if (before.is_any({"(", "["}) || (before.is("{") && depth > 0)) {
+      if (--depth < 0) break;
+    } else if (depth == 0 && before.is_any({";", "{", "}"})) {
+      break;
+    }
     --i;
   }
   return i;

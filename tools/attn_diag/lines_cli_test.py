@@ -106,6 +106,11 @@ COPIED = [("// Fills the cache", "__global__ void copied(float *to, const float 
           ("  cudaStreamSynchronize(stream);", "  copied<<<(n + 127) / 128, 128, 0, stream>>>(out, own_o, n);\n  cudaStreamSynchronize(stream);")]
 
 EDITS = {
+    "a mask of 0, beside a maximum that is clamped": (
+        "carved_smem", "--dtype fp32 --seqlen-q 33 --seqlen-k 70 --head-dim 32 --mask causal:top_left", "visible ? s * scale : -INFINITY;",
+        "visible ? s * scale : 0.f;", "visible ? s * scale : 0.f", 1, False),
+    "a maximum that nothing keeps, declared behind an array": (
+        "cuda_pipeline", "--dtype fp32 --seqlen 40 --head-dim 32", "    m = m_new;\n", "", "l *= alpha;", 1, False),
     "a maximum whose loop leaves half of its keys out": (
         "swizzled_tiles", "--seqlen 64 --heads 1 --mask causal", "      for (int i = 0; i < 2; ++i) {\n        float& x = s[n][2 * half + i];\n        const int key",
         "      for (int i = 1; i < 2; ++i) {\n        float& x = s[n][2 * half + i];\n        const int key", "for (int i = 1; i < 2; ++i)", 1, False),
