@@ -723,7 +723,8 @@ CHECKED_EDITS = {
         "cuda::make_pipeline", 2, False),
     "a guard of integers that lets the end through": (
         "cuda_atomic_flags", "--dtype fp32 --heads 1 --seqlen 17 --head-dim 32", "    }\n  __syncthreads();\n  float m",
-        "    }\n  if (d <= splits)\n    if (flags[row * splits + d] > 1) return;\n  __syncthreads();\n  float m", "if (d <= splits)", 3, False),
+        "    }\n  if (d <= splits)\n    while (Flag(flags[row * splits + d]).load(cuda::memory_order_acquire) == 7) {\n    }\n  __syncthreads();\n  float m",
+        "if (d <= splits)", 2, False),
     "an array that nothing is stored to before a barrier": (
         "naive_rows", "--dtype fp32 --batch 2 --seqlen-q 3 --seqlen-k 70 --head-dim 20", "    red[tid] = best;\n", "", "__syncthreads();", 3, False),
     "a tile that another kernel alone fills": (
