@@ -276,10 +276,7 @@ void FindingSuspects::suspect_stop(const host::CheckFinding& finding) {
   };
   if (last != calls.begin()) {
     suggest_calls(calls.begin(), std::next(calls.begin()));
-    const host::SourcePlace& call = calls.front();
-    for (const Statement& around : x_text.statements_around(call.file, call.line))
-      if (around.loop && begins_late(x_text.line(call.file, around.begin)))
-        suggest(call.file, call.function, around.begin, 0, "", "leaves its first steps out");
+    suggest_late_loops_around(calls.front().file, calls.front().function, calls.front().line);
   }
   suggest_calls(calls.begin(), last);
   for (auto call = calls.begin(); call != last; ++call) {

@@ -162,9 +162,7 @@ void NumberSuspects::suggest_filled(std::uint32_t n) {
   const ValueSite& at = site(node(n).site);
   for (const int line : x_text.lines_that_store(at.file, name))
     for (const SourceText::Lambda& lambda : x_text.lambdas_around(at.file, line))
-      for (const int call : lambda.calls)
-        if (variables_of(x_text.line(at.file, call)).size() > 1)
-          suggest(at.file, at.function, call, 0, "", "says what is stored to " + name);
+      suggest_calls_of(lambda, at.file, at.function, "says what is stored to " + name);
   for (const int line : x_text.lines_that_store(at.file, name))
     suggest(at.file, at.function, line, 0, name, "stores to it");
 }

@@ -274,10 +274,8 @@ void FindingSuspects::suspect_given_index(const host::CheckFinding& access) {
     if (std::none_of(names.begin(), names.end(),
                      [&](const std::string& name) { return has_name(name, lambda.parameters); }))
       continue;
-    for (const int call : lambda.calls)
-      if (variables_of(x_text.line(at.file, call)).size() > 1)
-        suggest(at.file, at.function, call, 0, "",
-                fmt::format("gives {} the index that leaves {}", lambda.name, array));
+    suggest_calls_of(lambda, at.file, at.function,
+                     fmt::format("gives {} the index that leaves {}", lambda.name, array));
   }
 }
 

@@ -244,10 +244,10 @@ void NumberSuspects::suspect_frames(std::uint32_t n, std::uint32_t a, std::uint3
     suggest_node(other, "rescales another sum of the row");
     // Behind it the sum is rescaled as a rule, where that has a line of its own.
     const ValueSite& adds = site(node(n).site);
-    const bool multiplies = x_text.line(adds.file, adds.line).find('*') != std::string::npos;
-    for (const std::uint32_t factor : operands(other))
-      if (!x_graph.whole_blocks && is_exponential(made_by(factor)) && !multiplies)
-        suggest_node(made_by(factor), "makes the factor; this sum is not rescaled by it");
+    if (!x_graph.whole_blocks && x_text.line(adds.file, adds.line).find('*') == std::string::npos)
+      for (const std::uint32_t factor : operands(other))
+        if (is_exponential(made_by(factor)))
+          suggest_node(made_by(factor), "makes the factor; this sum is not rescaled by it");
   }
   for (const std::uint32_t operand : {a, b})
     if (operand != 0 && operand < n) {

@@ -227,10 +227,10 @@ class NumberSuspects : public Suspects {
   bool is_0_by_0(std::uint32_t n) const;
   // NaN: memory that nobody wrote, or an operation on infinities.
   void suggest_nan(std::uint32_t n);
-  // A product with 0 of shared memory that was filled with it, as behind the last key: who stores there.
-  void suggest_filled(std::uint32_t n);
   // The same where the compiler knows it to be NaN, as exp(-inf - -inf) is: no score came in.
   bool suspect_constant_nan(std::uint32_t n);
+  // A product with 0 of shared memory that was filled with it, as behind the last key: who stores there.
+  void suggest_filled(std::uint32_t n);
   // The variable that holds the score of an exponent; empty: not known.
   std::string score_variable(std::uint32_t exponent) const;
   // Attention takes the larger of two scores, never the smaller.

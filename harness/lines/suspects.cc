@@ -262,13 +262,21 @@ void Suspects::suggest_late_loops(std::uint32_t site_number) {
 
 void Suspects::suggest_late_loops_of_uses(std::uint32_t site_number) {
   if (x_graph.whole_blocks) return;
-  for (const NamedLine& use : variables_in(site(site_number).uses, ',')) {
-    const std::string& file = file_of(site_number, use);
-    for (const Statement& around : x_text.statements_around(file, use.line))
-      if (around.loop && begins_late(x_text.line(file, around.begin)))
-        suggest(file, site(site_number).function, around.begin, 0, "",
-                "leaves its first steps out");
-  }
+  for (const NamedLine& use : variables_in(site(site_number).uses, ','))
+    suggest_late_loops_around(file_of(site_number, use), site(site_number).function, use.line);
+}
+
+void Suspects::suggest_late_loops_around(const std::string& file, const std::string& function,
+                                         int line) {
+  for (const Statement& around : x_text.statements_around(file, line))
+    if (around.loop && begins_late(x_text.line(file, around.begin)))
+      suggest(file, function, around.begin, 0, "", "leaves its first steps out");
+}
+
+void Suspects::suggest_calls_of(const SourceText::Lambda& lambda, const std::string& file,
+                                const std::string& function, const std::string& why) {
+  for (const int call : lambda.calls)
+    if (variables_of(x_text.line(file, call)).size() > 1) suggest(file, function, call, 0, "", why);
 }
 
 const std::string& Suspects::text_of(std::uint32_t site_number, const NamedLine& at) {

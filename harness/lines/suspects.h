@@ -80,6 +80,11 @@ class Suspects : public Walk {
   void suggest_late_loops(std::uint32_t site_number);
   // The same of loops around what makes its variables.
   void suggest_late_loops_of_uses(std::uint32_t site_number);
+  // The same of loops around a line, by its text.
+  void suggest_late_loops_around(const std::string& file, const std::string& function, int line);
+  // The calls of a lambda that compute what they give it.
+  void suggest_calls_of(const SourceText::Lambda& lambda, const std::string& file,
+                        const std::string& function, const std::string& why);
   const std::string& text_of(std::uint32_t site_number, const NamedLine& at);
   // The file of a line that is told of the site.
   const std::string& file_of(std::uint32_t site_number, const NamedLine& at) const {
